@@ -1,0 +1,205 @@
+"""Every error a user can meet, in one tree; each says what, where, why and how to fix it.
+
+HeadraceError
+├── UsageError ................ the command or call makes no sense as given (exit 2)
+│   ├── BadDuration
+│   ├── BadTime
+│   ├── BadSetting
+│   └── AppNotFound
+├── DeclarationError .......... a declaration that could never run, with the user's file:line (exit 2)
+│   ├── BadEvent
+│   └── BadApp
+├── DataError ................. a value does not fit its event (exit 1)
+│   ├── UnknownField
+│   ├── WrongType
+│   ├── MissingField
+│   ├── MoneyOverflow
+│   └── Undecodable
+├── LogError .................. the broker or a topic (exit 1)
+│   ├── BrokerUnreachable ..... (exit 3)
+│   ├── TopicMissing
+│   ├── PartitionMismatch
+│   ├── RecordTooLarge
+│   ├── GroupActive
+│   └── DeliveryFailed
+└── EnvironmentFault .......... the machine or the embedded stack (exit 3)
+    ├── PythonTooOld
+    ├── JavaMissing
+    ├── PortBusy
+    ├── DiskFull
+    ├── DownloadInterrupted
+    ├── ChecksumMismatch
+    ├── CorruptData
+    ├── PartFailed
+    ├── StackBusy
+    └── SparkFailed
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from headrace.base.where import Where
+
+
+class HeadraceError(Exception):
+    """What happened, where in the user's code, why, and what to do about it."""
+
+    code: ClassVar[str] = "failed"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, what: str, *, why: str = "", fix: str = "", where: Where | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.why = why
+        self.fix = fix
+        self.where = where
+
+    def __str__(self) -> str:
+        lines = [f"{self.what} [{self.code}]"]
+        if self.where is not None:
+            lines.append(f"  where: {self.where}")
+            if self.where.source:
+                lines.append(f"         {self.where.source}")
+        if self.why:
+            lines.append(f"  why:   {self.why}")
+        if self.fix:
+            lines.append(f"  fix:   {self.fix}")
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, str]:
+        """The same for machines: what `--json` prints."""
+        found = {"code": self.code, "what": self.what, "why": self.why, "fix": self.fix}
+        return found if self.where is None else found | {"where": str(self.where)}
+
+
+class UsageError(HeadraceError):
+    code = "usage"
+    exit_code = 2
+
+
+class BadDuration(UsageError):
+    code = "bad-duration"
+
+
+class BadTime(UsageError):
+    code = "bad-time"
+
+
+class BadSetting(UsageError):
+    code = "bad-setting"
+
+
+class AppNotFound(UsageError):
+    code = "app-not-found"
+
+
+class DeclarationError(HeadraceError):
+    code = "declaration"
+    exit_code = 2
+
+
+class BadEvent(DeclarationError):
+    code = "bad-event"
+
+
+class BadApp(DeclarationError):
+    code = "bad-app"
+
+
+class DataError(HeadraceError):
+    code = "bad-data"
+
+
+class UnknownField(DataError):
+    code = "unknown-field"
+
+
+class WrongType(DataError):
+    code = "wrong-type"
+
+
+class MissingField(DataError):
+    code = "missing-field"
+
+
+class MoneyOverflow(DataError):
+    code = "money-overflow"
+
+
+class Undecodable(DataError):
+    code = "undecodable"
+
+
+class LogError(HeadraceError):
+    code = "log"
+
+
+class BrokerUnreachable(LogError):
+    code = "broker-unreachable"
+    exit_code = 3
+
+
+class TopicMissing(LogError):
+    code = "topic-missing"
+
+
+class PartitionMismatch(LogError):
+    code = "partition-mismatch"
+
+
+class RecordTooLarge(LogError):
+    code = "record-too-large"
+
+
+class GroupActive(LogError):
+    code = "group-active"
+
+
+class DeliveryFailed(LogError):
+    code = "delivery-failed"
+
+
+class EnvironmentFault(HeadraceError):
+    code = "environment"
+    exit_code = 3
+
+
+class PythonTooOld(EnvironmentFault):
+    code = "python-too-old"
+
+
+class JavaMissing(EnvironmentFault):
+    code = "java-missing"
+
+
+class PortBusy(EnvironmentFault):
+    code = "port-busy"
+
+
+class DiskFull(EnvironmentFault):
+    code = "disk-full"
+
+
+class DownloadInterrupted(EnvironmentFault):
+    code = "download-interrupted"
+
+
+class ChecksumMismatch(EnvironmentFault):
+    code = "checksum-mismatch"
+
+
+class CorruptData(EnvironmentFault):
+    code = "corrupt-data"
+
+
+class PartFailed(EnvironmentFault):
+    code = "part-failed"
+
+
+class StackBusy(EnvironmentFault):
+    code = "stack-busy"
+
+
+class SparkFailed(EnvironmentFault):
+    code = "spark-failed"
