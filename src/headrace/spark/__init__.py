@@ -1,0 +1,1 @@
+"""Plan to Spark: session, kernels, compiler, query life cycle, checkpoints, progress."""

