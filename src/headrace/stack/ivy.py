@@ -14,15 +14,15 @@ from xml.sax.saxutils import quoteattr
 from headrace.base.errors import EnvironmentFault
 from headrace.stack.java import find_java
 
-# No address stands here: `ibiblio` knows its own default. A company with a mirror names its own Ivy settings file.
-OWN_SETTINGS = "HEADRACE_IVY_SETTINGS"
+# No address stands here: `ibiblio` knows its own default. Who has a mirror names the root of it.
+MIRROR = "HEADRACE_MAVEN"
 # One flat directory, so that what Ivy has finished is where we look for it (Ivy writes to *.part and renames).
 # No descriptors and no checksum files are asked for: the lock is exact, and holds stronger sums.
 _SETTINGS = """<ivysettings>
   <property name="ivy.checksums" value=""/>
   <settings defaultResolver="public"/>
   <caches defaultCacheDir={cache} artifactPattern="jars/[artifact]-[revision].[ext]"/>
-  <resolvers><ibiblio name="public" m2compatible="true" usepoms="false"/></resolvers>
+  <resolvers><ibiblio name="public" m2compatible="true" usepoms="false"{root}/></resolvers>
 </ivysettings>
 """
 _MODULE = """<ivy-module version="2.0">
@@ -48,25 +48,24 @@ def pyspark_jars() -> Path:
 def downloading(coordinates: Iterable[str], cache: Path, *, hold: int) -> Iterator[subprocess.Popen[str]]:
     """Exactly these jars into `cache`. The child inherits the lock `hold`, so that it outlives us guarded."""
     with tempfile.TemporaryDirectory(prefix="headrace-ivy-") as work:
-        own = os.environ.get(OWN_SETTINGS)
-        settings = Path(own) if own else Path(work) / "settings.xml"
-        if not own:
-            settings.write_text(_SETTINGS.format(cache=quoteattr(str(cache))))
+        mirror = os.environ.get(MIRROR)
+        root = f" root={quoteattr(mirror)}" if mirror else ""
+        settings = Path(work) / "settings.xml"
+        settings.write_text(_SETTINGS.format(cache=quoteattr(str(cache)), root=root))
         module = _module(Path(work), coordinates, conf="default->default", transitive=False)
-        command = [*_ivy(), "-settings", str(settings), "-cache", str(cache), "-ivy", str(module)]
-        child = subprocess.Popen(
+        command = [*_ivy(), "-settings", str(settings), "-ivy", str(module)]
+        with subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
             text=True,
             pass_fds=(hold,),
-        )
-        try:
-            yield child
-        finally:
-            child.kill()
-            child.wait()
+        ) as child:
+            try:
+                yield child
+            finally:
+                child.kill()
 
 
 def resolve(roots: Iterable[str], into: Path) -> dict[str, Path]:
