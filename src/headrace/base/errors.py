@@ -8,6 +8,10 @@ HeadraceError
 │   └── AppNotFound
 ├── DeclarationError .......... a declaration that could never run, with the user's file:line (exit 2)
 │   ├── BadEvent
+│   ├── BadTopic
+│   ├── BadWindow
+│   ├── BadAggregate
+│   ├── BadStep
 │   └── BadApp
 ├── DataError ................. a value does not fit its event (exit 1)
 │   ├── UnknownField
@@ -18,6 +22,8 @@ HeadraceError
 ├── LogError .................. the broker or a topic (exit 1)
 │   ├── BrokerUnreachable ..... (exit 3)
 │   ├── TopicMissing
+│   ├── TopicRecreated
+│   ├── RecordsLost
 │   ├── PartitionMismatch
 │   ├── RecordTooLarge
 │   ├── GroupActive
@@ -33,6 +39,9 @@ HeadraceError
     ├── PartFailed
     ├── StackBusy
     └── SparkFailed
+        ├── SparkOutOfMemory
+        ├── WorkerPythonMismatch
+        └── KernelBroken
 """
 
 from __future__ import annotations
@@ -103,6 +112,22 @@ class BadEvent(DeclarationError):
     code = "bad-event"
 
 
+class BadWindow(DeclarationError):
+    code = "bad-window"
+
+
+class BadAggregate(DeclarationError):
+    code = "bad-aggregate"
+
+
+class BadStep(DeclarationError):
+    code = "bad-step"
+
+
+class BadTopic(DeclarationError):
+    code = "bad-topic"
+
+
 class BadApp(DeclarationError):
     code = "bad-app"
 
@@ -142,6 +167,14 @@ class BrokerUnreachable(LogError):
 
 class TopicMissing(LogError):
     code = "topic-missing"
+
+
+class TopicRecreated(LogError):
+    code = "topic-recreated"
+
+
+class RecordsLost(LogError):
+    code = "records-lost"
 
 
 class PartitionMismatch(LogError):
@@ -203,3 +236,15 @@ class StackBusy(EnvironmentFault):
 
 class SparkFailed(EnvironmentFault):
     code = "spark-failed"
+
+
+class SparkOutOfMemory(SparkFailed):
+    code = "spark-out-of-memory"
+
+
+class WorkerPythonMismatch(SparkFailed):
+    code = "worker-python-mismatch"
+
+
+class KernelBroken(SparkFailed):
+    code = "kernel-broken"

@@ -57,7 +57,7 @@ class Value:
     """A resolved setting and where it came from."""
 
     setting: Setting
-    raw: Scalar
+    raw: Scalar = field(repr=False)  # may be a secret
     origin: str
 
     @property

@@ -1,0 +1,1 @@
+"""What a person declares: events, apps, streams, tables, windows, aggregates, sinks."""

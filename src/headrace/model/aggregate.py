@@ -1,0 +1,174 @@
+"""Aggregates: what a window says about its rows; each kind's argument and result types stand in one table."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.base.errors import BadAggregate
+from headrace.base.where import Where, here
+from headrace.expr.types import FLOAT, INT, TEXT, TIME, Columns, DecimalType, Type, decimal, list_of
+
+DISTINCT_EXACT = 1_000
+"""Distinct values are kept exactly up to this many per window, then by HyperLogLog (rule D5)."""
+COLLECT_LIMIT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """An aggregate as written, not yet bound to columns: `hr.sum("amount")`."""
+
+    kind: str
+    argument: Any = None
+    n: int = 0
+    q: float = 0.0
+    where: Where | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind in ("top", "collect") and self.n < 1:
+            raise BadAggregate(f"{self.kind} of {self.n} rows is empty", why="n must be at least 1", where=self.where)
+        if self.kind == "quantile" and not 0.0 <= self.q <= 1.0:
+            raise BadAggregate(f"there is no quantile {self.q}", why="q lies between 0 and 1", where=self.where)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """An aggregate over known columns: its name in the result, its typed argument, its result type."""
+
+    name: str
+    kind: str
+    argument: Any = None  # a typed expression of headrace.expr, None only for count()
+    n: int = 0
+    q: float = 0.0
+    type: Type
+    nullable: bool = False
+
+    def __str__(self) -> str:
+        inside = [str(self.argument)] if self.argument is not None else []
+        inside += [str(self.n)] if self.n else []
+        inside += [f"{self.q:g}"] if self.kind == "quantile" else []
+        return f"{self.name} = {self.kind}({', '.join(inside)})"
+
+
+def count(argument: Any = None) -> Aggregate:
+    """How many rows; with an argument, how many where it is not null."""
+    return Aggregate("count", argument, where=here())
+
+
+def sum(argument: Any) -> Aggregate:
+    """The sum of an int, float or money expression, nulls left out; exact for money."""
+    return Aggregate("sum", argument, where=here())
+
+
+def avg(argument: Any) -> Aggregate:
+    """The mean, nulls left out; money keeps six digits, rounded half up."""
+    return Aggregate("avg", argument, where=here())
+
+
+def min(argument: Any) -> Aggregate:
+    return Aggregate("min", argument, where=here())
+
+
+def max(argument: Any) -> Aggregate:
+    return Aggregate("max", argument, where=here())
+
+
+def first(argument: Any) -> Aggregate:
+    """The value of the earliest row by (event time, topic, partition, offset), rule R2."""
+    return Aggregate("first", argument, where=here())
+
+
+def last(argument: Any) -> Aggregate:
+    return Aggregate("last", argument, where=here())
+
+
+def distinct(argument: Any, *, approx: bool = False) -> Aggregate:
+    """How many different values: exact up to 1,000 a window, then within about 2 %; `approx=True`: always a sketch."""
+    return Aggregate("distinct_approx" if approx else "distinct", argument, where=here())
+
+
+def quantile(argument: Any, q: float) -> Aggregate:
+    """The q-quantile within 1 % of the value (DDSketch)."""
+    return Aggregate("quantile", argument, q=q, where=here())
+
+
+def top(n: int, argument: Any) -> Aggregate:
+    """The n greatest values, greatest first."""
+    return Aggregate("top", argument, n=n, where=here())
+
+
+def collect(argument: Any, *, limit: int = COLLECT_LIMIT) -> Aggregate:
+    """The values in order (rule R2), at most `limit`: the first ones are kept."""
+    return Aggregate("collect", argument, n=limit, where=here())
+
+
+def bind(name: str, aggregate: Aggregate, columns: Columns, where: Where | None) -> Bound:
+    """Types an aggregate against a stream's columns; refuses what makes no sense, at the user's line."""
+    from headrace.expr import expression
+
+    place = aggregate.where or where
+    argument = None if aggregate.argument is None else expression(aggregate.argument, columns, where=place)
+    result = INT if argument is None else _RESULT[aggregate.kind](argument.type)
+    if result is None:
+        raise BadAggregate(
+            f"{aggregate.kind} of {argument} makes no sense",
+            why=f"{argument} is {argument.type if argument else ''}; {aggregate.kind} takes {_TAKES[aggregate.kind]}",
+            fix="choose another column, or cast it",
+            where=place,
+        )
+    return Bound(
+        name=name,
+        kind=aggregate.kind,
+        argument=argument,
+        n=aggregate.n,
+        q=aggregate.q,
+        type=result,
+        nullable=aggregate.kind in _NULL_WHEN_EMPTY and (argument is None or argument.nullable),
+    )
+
+
+def _sum(of: Type) -> Type | None:
+    if isinstance(of, DecimalType):
+        return decimal(38 if of.precision > 28 else of.precision + 10, of.scale)
+    return of if of in (INT, FLOAT) else None
+
+
+def _avg(of: Type) -> Type | None:
+    if isinstance(of, DecimalType):
+        return decimal(builtins.min(38, of.precision + 4), of.scale + 4)
+    return FLOAT if of in (INT, FLOAT) else None
+
+
+def _ordered(of: Type) -> Type | None:
+    return of if isinstance(of, DecimalType) or of in (INT, FLOAT, TEXT, TIME) else None
+
+
+def _number(of: Type) -> Type | None:
+    return FLOAT if isinstance(of, DecimalType) or of in (INT, FLOAT) else None
+
+
+_RESULT: dict[str, Callable[[Type], Type | None]] = {
+    "count": lambda _: INT,
+    "sum": _sum,
+    "avg": _avg,
+    "min": _ordered,
+    "max": _ordered,
+    "first": lambda of: of,
+    "last": lambda of: of,
+    "distinct": lambda _: INT,
+    "distinct_approx": lambda _: INT,
+    "quantile": _number,
+    "top": lambda of: list_of(of) if _ordered(of) else None,
+    "collect": list_of,
+}
+_TAKES = {
+    "sum": "int, float or money",
+    "avg": "int, float or money",
+    "min": "int, float, money, text or time",
+    "max": "int, float, money, text or time",
+    "quantile": "int, float or money",
+    "top": "int, float, money, text or time",
+}
+_NULL_WHEN_EMPTY = ("sum", "avg", "min", "max", "first", "last", "quantile")

@@ -1,0 +1,143 @@
+"""An app: the name under which streams, tables, topics and outputs are declared together."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from headrace.base.duration import duration
+from headrace.base.errors import BadApp
+from headrace.base.where import here
+from headrace.model.declared import Output, Read
+from headrace.model.event import EventType, event_type
+from headrace.model.stream import Stream, _refs
+from headrace.model.table import Table
+from headrace.model.topic import Topic
+
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
+
+
+class Marked:
+    """Disorder known exactly: producers write marks, only they move the frontier (rule T7)."""
+
+    def __repr__(self) -> str:
+        return "marked()"
+
+
+def marked() -> Marked:
+    return Marked()
+
+
+class App:
+    """Declarations that run together.
+
+    >>> App("bank")
+    App('bank')
+    """
+
+    def __init__(self, name: str, *, version: str = "v1") -> None:
+        if not _NAME.fullmatch(name):
+            raise BadApp(
+                f"{name!r} cannot name an app",
+                why="the name becomes part of topics, directories and ids: lower case, digits and dashes, up to 40",
+                where=here(),
+            )
+        self.name = name
+        self.version = version
+        self.where = here()
+        self._streams: dict[str, Stream] = {}
+        self._tables: dict[str, Table] = {}
+        self._topics: dict[str, Topic] = {}
+        self._outputs: list[Output] = []
+
+    def __repr__(self) -> str:
+        return f"App({self.name!r})"
+
+    def stream(
+        self,
+        event: type,
+        *,
+        disorder: str | timedelta | Marked,
+        idle: str | timedelta | None = "5 s",
+        skew: str | timedelta = "1 min",
+        name: str | None = None,
+    ) -> Stream:
+        """The events of a topic. `disorder`: how far out of order they may come; `idle`: after which silence a
+        partition no longer holds time back (None: never); `skew`: how far ahead of now an event may be dated."""
+        described = self._described(event)
+        read = Read(
+            event=described,
+            disorder=None if isinstance(disorder, Marked) else duration(disorder),
+            idle=None if idle is None else duration(idle),
+            skew=duration(skew),
+            name=name or described.topic,
+            where=here(),
+        )
+        if read.disorder is not None and read.disorder < timedelta(0):
+            raise BadApp("disorder is negative", why="events cannot come before they are due", where=here())
+        if read.name in self._streams and self._streams[read.name].node != read:
+            raise BadApp(f"the stream {read.name!r} is declared twice", why="names are how plans and conditions refer "
+                         "to it", fix="reuse the first, or say name=", where=here())  # fmt: skip
+        return self._streams.setdefault(read.name, Stream(self, read, _refs(described.key, described.columns)))
+
+    def table(self, event: type, *, name: str | None = None) -> Table:
+        """The latest value per key of a compacted topic."""
+        described = self._described(event)
+        if not described.key:
+            raise BadApp(f"{described.name} has no key", why="a table holds one value per key",
+                         fix='@hr.event(..., key="...")', where=here())  # fmt: skip
+        table = Table(self, described, name or described.topic, here())
+        self._topics.setdefault(described.topic, Topic(name=described.topic, compact=True))
+        return self._tables.setdefault(table.name, table)
+
+    def topic(
+        self,
+        name: str,
+        *,
+        partitions: int | None = None,
+        retention: str | timedelta | None = None,
+        compact: bool = False,
+    ) -> Topic:
+        """A topic this app writes, created with these settings when it is missing."""
+        topic = Topic(
+            name=name,
+            partitions=partitions,
+            retention=None if retention is None else duration(retention),
+            compact=compact,
+        )
+        known = self._topics.setdefault(name, topic)
+        if known != topic:
+            raise BadApp(f"the topic {name!r} is declared twice, differently", why=f"first as {known}, now as {topic}",
+                         fix="declare it once and reuse it", where=here())  # fmt: skip
+        return topic
+
+    def add(self, output: Output) -> None:
+        """Called by `stream.to(...)`."""
+        self._outputs.append(output)
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        return tuple(self._outputs)
+
+    @property
+    def topics(self) -> tuple[Topic, ...]:
+        """Every topic the app reads or writes, with its declared settings."""
+        read = {
+            s.node.event.topic: Topic(name=s.node.event.topic)
+            for s in self._streams.values()
+            if isinstance(s.node, Read)
+        }
+        return tuple((read | self._topics).values())
+
+    @property
+    def events(self) -> tuple[EventType, ...]:
+        """Every event type that is read, by stream or table."""
+        streams = [s.node.event for s in self._streams.values() if isinstance(s.node, Read)]
+        return tuple(dict.fromkeys(streams + [t.event for t in self._tables.values()]))
+
+    def _described(self, event: type) -> EventType:
+        described = event_type(event)
+        if not described.topic:
+            raise BadApp(f"{described.name} has no topic", why="a stream reads one",
+                         fix='@hr.event(topic="...", ...)', where=here())  # fmt: skip
+        return described

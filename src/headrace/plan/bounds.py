@@ -1,0 +1,84 @@
+"""How much state a step can hold: in words for people, in bytes as an estimate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from headrace.base.duration import show
+from headrace.expr.types import BOOL, BYTES, TEXT, DecimalType, ListType, Type
+from headrace.model import declared
+from headrace.model.aggregate import DISTINCT_EXACT, Bound
+from headrace.model.window import Forever, Hopping, Session, Sliding, Tumbling
+from headrace.plan.plan import Step, slice_of
+
+TEXT_GUESS = 16
+"""Bytes assumed for a text value; nobody knows before the data come."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateBound:
+    """What one key can hold at most, and until when."""
+
+    words: str
+    bytes_per_key: int
+    exact: bool  # False: grows with the rows in the window, the figure is per row
+
+
+def bound(step: Step) -> StateBound | None:
+    """The bound of a stateful step; None for the others."""
+    node = step.node
+    if isinstance(node, declared.Dedup):
+        return StateBound(
+            words=f"one mark per id, dropped {show(node.within)} of event time after the first",
+            bytes_per_key=24,
+            exact=True,
+        )
+    if not isinstance(node, declared.Aggregated):
+        return None
+    values = sum(_aggregate(value) for value in node.values)
+    window, lateness = node.window, node.lateness
+    if isinstance(window, Tumbling | Hopping):
+        piece = slice_of(window)
+        # Open windows reach one size back from the watermark, lateness keeps closed ones, one piece is being filled.
+        count = -(-(window.size + lateness) // piece) + 1
+        what = "window" if isinstance(window, Tumbling) else "slice"
+        words = f"up to {count} {what}s of {show(piece)}, each dropped {_after(lateness)} its last window closes"
+        return StateBound(words=words, bytes_per_key=8 + count * (12 + values), exact=True)
+    if isinstance(window, Session):
+        words = f"the open sessions, each dropped {_after(lateness)} a silence of {show(window.gap)}"
+        return StateBound(words=words, bytes_per_key=28 + values, exact=True)
+    if isinstance(window, Sliding):
+        words = f"every row of the last {show(window.size + lateness)} behind the watermark"
+        row = 16 + sum(_value(v.argument.type) for v in node.values if v.argument is not None)
+        return StateBound(words=words, bytes_per_key=row, exact=False)
+    assert isinstance(window, Forever)
+    return StateBound(words="one value per key, kept for ever", bytes_per_key=20 + values, exact=True)
+
+
+def _after(lateness: timedelta) -> str:
+    return f"{show(lateness)} after" if lateness else "when"
+
+
+def _aggregate(value: Bound) -> int:
+    size = 8 if value.argument is None else _value(value.argument.type)
+    return {
+        "count": 8,
+        "sum": 16,
+        "avg": 24,
+        "distinct": DISTINCT_EXACT * size // 10,  # a tenth of the exact set's limit, then 4 kB of HyperLogLog
+        "distinct_approx": 4096,
+        "quantile": 512,
+        "first": size + 24,
+        "last": size + 24,
+        "top": value.n * size,
+        "collect": value.n * size,
+    }.get(value.kind, size)
+
+
+def _value(type: Type) -> int:
+    if isinstance(type, DecimalType):
+        return 8 if type.precision <= 18 else 16
+    if isinstance(type, ListType):
+        return 8 * _value(type.item)
+    return 1 if type == BOOL else TEXT_GUESS if type in (TEXT, BYTES) else 8

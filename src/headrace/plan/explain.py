@@ -1,0 +1,88 @@
+"""A plan in words: sources, steps with keys and state bounds, exits, what each mode allows, settings that matter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headrace.base.duration import show
+from headrace.model import declared
+from headrace.plan import text
+from headrace.plan.bounds import bound
+from headrace.plan.modes import MODES, why_not
+from headrace.plan.plan import Flow, Plan, Step
+
+KEYS_GUESS = 100_000
+
+
+def explain(plan: Plan, *, partitions: Mapping[str, int] | None = None, shuffle_partitions: int = 2) -> str:
+    """The whole plan as text; `partitions` per topic where a broker was asked."""
+    said = [f"{plan.app} {plan.version}"]
+    for flow in plan.flows:
+        said += ["", f"flow {flow.name}  ({text.fingerprint(flow)[:8]})", *_flow(flow, partitions or {})]
+        said += [
+            _row("spark", f"shuffle partitions {shuffle_partitions}: frozen into the checkpoint at the first start"),
+            _row("", "state in RocksDB, changelog checkpoints; session time zone UTC"),
+        ]
+    return "\n".join(said) + "\n"
+
+
+def _flow(flow: Flow, partitions: Mapping[str, int]) -> list[str]:
+    said: list[str] = []
+    for step in flow.steps:
+        said += _read(step, partitions) if isinstance(step.node, declared.Read) else _step(flow, step)
+    for leaving in flow.exits:
+        origin = flow.step(leaving.input.step).name
+        port = "" if leaving.input.port == "rows" else f".{leaving.input.port}"
+        said.append(_row("to", f"topic {leaving.topic.name}, from {origin}{port}, key {text.names(leaving.key)}"))
+        said.append(_row("", "at least once; every record carries its stable id in the header hr-id"))
+    for source in flow.sources:
+        assert isinstance(source.node, declared.Read)
+        said.append(_row("dead", f"topic {source.node.event.topic}.dead: what cannot be decoded or breaks its schema"))
+    said.append(_row("time", "watermark = least over streams and partitions of (greatest event time - disorder)"))
+    for mode in MODES:
+        reasons = why_not(flow, mode)
+        said.append(_row(mode, "yes" if not reasons else "no: " + "; ".join(reasons)))
+    return said
+
+
+def _read(step: Step, partitions: Mapping[str, int]) -> list[str]:
+    node = step.node
+    assert isinstance(node, declared.Read)
+    count = partitions.get(node.event.topic)
+    disorder = "marked by its producers" if node.disorder is None else f"disorder {show(node.disorder)}"
+    idle = "never idle" if node.idle is None else f"idle after {show(node.idle)}"
+    return [
+        _row(
+            "read", f"topic {node.event.topic}" + (f", {count} partitions" if count else "") + f", {disorder}, {idle}"
+        ),
+        _row("", f"event time {node.event.time}, at most {show(node.skew)} ahead of now"),
+    ]
+
+
+def _step(flow: Flow, step: Step) -> list[str]:
+    said = [_row(step.name, text.describe(step))]
+    if step.hold:
+        said.append(_row("", f"meets the watermark less {show(step.hold)}, held by the steps before it (rule T6)"))
+    limit = bound(step)
+    if limit is not None:
+        total = limit.bytes_per_key * KEYS_GUESS
+        per = "key" if limit.exact else "row"
+        said.append(_row("", f"state per key: {limit.words}"))
+        said.append(
+            _row("", f"about {limit.bytes_per_key:,} bytes per {per}: {_size(total)} for {KEYS_GUESS:,} {per}s")
+        )
+    if isinstance(step.node, declared.Aggregated) and not flow.reads(step.ordinal, "late"):
+        said.append(_row("", "late rows are counted; nobody reads .late"))
+    return said
+
+
+def _row(label: str, words: str) -> str:
+    return f"  {label:<12}{words}".rstrip()
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000 or unit == "GB":
+            return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.1f} {unit}"
+        count /= 1000
+    raise AssertionError

@@ -1,0 +1,38 @@
+"""The three speeds: which a flow can run at, and why not (the runner chooses, never the declaration)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from headrace.model import declared
+from headrace.plan.plan import Flow
+
+Mode = Literal["live", "history", "realtime"]
+MODES: tuple[Mode, ...] = ("live", "history", "realtime")
+
+
+def why_not(flow: Flow, mode: Mode) -> tuple[str, ...]:
+    """The reasons against a mode; empty when the flow can run at it."""
+    return tuple(reason for step in flow.steps for reason in _REASONS[mode](step))
+
+
+def _history(step: object) -> list[str]:
+    if getattr(step, "by_clock", False):
+        return [f"{_name(step)} follows processing time, and history has none (rule W7)"]
+    return []
+
+
+def _realtime(step: object) -> list[str]:
+    node = getattr(step, "node", None)
+    if isinstance(node, declared.Aggregated):
+        return [f"{_name(step)} closes windows, and the watermark stands still inside a real-time interval (rule R5)"]
+    if isinstance(node, declared.MapRows):
+        return [f"{_name(step)} is a Python function; in real time it would cost a process hop per row"]
+    return []
+
+
+def _name(step: object) -> str:
+    return str(getattr(step, "name", step))
+
+
+_REASONS = {"live": lambda _: [], "history": _history, "realtime": _realtime}

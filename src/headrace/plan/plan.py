@@ -1,0 +1,212 @@
+"""The plan: an app's steps in the order data walks them, named, with holds and levels; cut into flows.
+
+A flow is a connected part of the plan and becomes one query with one watermark (rule T4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from headrace.base.errors import BadApp
+from headrace.expr.types import Columns
+from headrace.model import declared
+from headrace.model.app import App
+from headrace.model.declared import Node, Output, Read
+from headrace.model.topic import Topic
+from headrace.model.window import Forever, Hopping, Tumbling
+
+ZERO = timedelta(0)
+STAGED = (declared.Dedup, declared.Aggregated, declared.MapRows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """A step's input: an output port of an earlier step ("rows", "late" or "duplicates")."""
+
+    step: int
+    port: str = "rows"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One node in its place. `hold`: how far behind the query's watermark its time runs (rule T6).
+    `level`: how many stages (stateful steps, Python functions) lie before it, itself included."""
+
+    ordinal: int
+    name: str
+    node: Node
+    input: Input | None
+    hold: timedelta
+    level: int
+
+    @property
+    def staged(self) -> bool:
+        """Needs a stage of its own: rows are handed over to a kernel or to Python."""
+        return isinstance(self.node, STAGED)
+
+    @property
+    def by_clock(self) -> bool:
+        """Follows processing time instead of the watermark (rule W7)."""
+        return isinstance(self.node, declared.Aggregated) and getattr(self.node.window, "time", "") == "processing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exit:
+    """Where rows leave: a port's rows go to a topic."""
+
+    ordinal: int
+    input: Input
+    columns: Columns
+    topic: Topic
+    key: tuple[tuple[str, object], ...]
+    level: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """A connected part of the plan: one query, one watermark."""
+
+    name: str
+    steps: tuple[Step, ...]
+    exits: tuple[Exit, ...]
+
+    @property
+    def sources(self) -> tuple[Step, ...]:
+        return tuple(s for s in self.steps if isinstance(s.node, Read))
+
+    def step(self, ordinal: int) -> Step:
+        return next(s for s in self.steps if s.ordinal == ordinal)
+
+    def readers(self, ordinal: int, port: str) -> tuple[Step, ...]:
+        """The steps that read this port."""
+        at = Input(step=ordinal, port=port)
+        return tuple(s for s in self.steps if s.input == at)
+
+    def leaving(self, ordinal: int, port: str) -> tuple[Exit, ...]:
+        at = Input(step=ordinal, port=port)
+        return tuple(e for e in self.exits if e.input == at)
+
+    def reads(self, ordinal: int, port: str) -> bool:
+        """Whether anybody wants this port's rows; they are counted in any case."""
+        return bool(self.readers(ordinal, port) or self.leaving(ordinal, port))
+
+    @property
+    def levels(self) -> int:
+        return max((s.level for s in self.steps), default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """All flows of an app."""
+
+    app: str
+    version: str
+    flows: tuple[Flow, ...]
+
+
+def build(app: App) -> Plan:
+    """Orders and names what `app` declared; only steps that reach an output are part of the plan."""
+    if not app.outputs:
+        raise BadApp(f"{app.name} has no output", why="nothing it computes would be seen",
+                     fix='send a stream somewhere: stream.to(app.topic("..."))', where=app.where)  # fmt: skip
+    walk = _Walk()
+    exits = tuple(walk.exit(number, output) for number, output in enumerate(app.outputs))
+    flows = _connected(walk.steps, exits)
+    return Plan(app=app.name, version=app.version, flows=flows)
+
+
+class _Walk:
+    """Visits declared nodes depth first, each once, and numbers them in the order data walks them."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self._at: dict[int, Input] = {}  # by identity: the same handle is the same step
+        self._kinds: dict[str, int] = {}
+
+    def exit(self, ordinal: int, output: Output) -> Exit:
+        entry = self.visit(output.of)
+        return Exit(
+            ordinal=ordinal,
+            input=entry,
+            columns=output.of.columns,
+            topic=output.topic,
+            key=output.key,
+            level=self.steps[entry.step].level,
+        )
+
+    def visit(self, node: Node) -> Input:
+        if id(node) in self._at:
+            return self._at[id(node)]
+        if isinstance(node, declared.Side):
+            found = Input(step=self.visit(node.of).step, port=node.port)
+        else:
+            found = Input(step=self._place(node))
+        self._at[id(node)] = found
+        return found
+
+    def _place(self, node: Node) -> int:
+        entry = None if isinstance(node, Read) else self.visit(node.of)
+        before = None if entry is None else self.steps[entry.step]
+        step = Step(
+            ordinal=len(self.steps),
+            name=node.name or self._name(node),
+            node=node,
+            input=entry,
+            hold=ZERO if before is None else before.hold + _holds(before.node),
+            level=(0 if before is None else before.level) + int(isinstance(node, STAGED)),
+        )
+        if any(s.name == step.name for s in self.steps):
+            raise BadApp(f"two steps are called {step.name!r}", why="names make stable ids", fix='.named("...")',
+                         where=node.where)  # fmt: skip
+        self.steps.append(step)
+        return step.ordinal
+
+    def _name(self, node: Node) -> str:
+        kind = _KIND[type(node)]
+        self._kinds[kind] = self._kinds.get(kind, 0) + 1
+        return f"{kind}-{self._kinds[kind]}"
+
+
+_KIND = {
+    declared.Filter: "where",
+    declared.Project: "select",
+    declared.MapRows: "map",
+    declared.Dedup: "dedup",
+    declared.Aggregated: "window",
+}
+
+
+def _holds(node: Node) -> timedelta:
+    """How much later than the watermark a step may still emit: a window holds its lateness."""
+    return node.lateness if isinstance(node, declared.Aggregated) and not isinstance(node.window, Forever) else ZERO
+
+
+def _connected(steps: list[Step], exits: tuple[Exit, ...]) -> tuple[Flow, ...]:
+    """Flows by union of each step with its input."""
+    root = list(range(len(steps)))
+
+    def top(at: int) -> int:
+        while root[at] != at:
+            at = root[at]
+        return at
+
+    for step in steps:
+        if step.input is not None:
+            root[top(step.ordinal)] = top(step.input.step)
+    flows = []
+    for home in dict.fromkeys(top(s.ordinal) for s in steps):
+        own = tuple(s for s in steps if top(s.ordinal) == home)
+        name = "+".join(s.name for s in own if isinstance(s.node, Read))
+        flows.append(Flow(name=name, steps=own, exits=tuple(e for e in exits if top(e.input.step) == home)))
+    return tuple(flows)
+
+
+def slice_of(window: Tumbling | Hopping) -> timedelta:
+    """The piece of time that whole windows are made of: every row lies in exactly one slice."""
+    if isinstance(window, Tumbling):
+        return window.size
+    left, right = window.size, window.every
+    while right:
+        left, right = right, left % right
+    return left

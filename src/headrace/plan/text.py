@@ -1,0 +1,86 @@
+"""The plan's stable text form: one line a step, equal plans give equal lines; the fingerprint is its hash.
+
+A checkpoint keeps this text: a changed plan is refused with the lines that differ (rule 5 of the guarantees).
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+
+from headrace.base.duration import show
+from headrace.model import declared
+from headrace.model.declared import Node
+from headrace.plan.plan import Flow, Input, Step
+
+
+def lines(flow: Flow) -> tuple[str, ...]:
+    """The flow, line by line, in the order data walks it."""
+    said = [f"{step.name}: {_origin(flow, step.input)}{_SAID[type(step.node)](step.node)}" for step in flow.steps]
+    said += [
+        f"to {e.topic.name}: from {_port(flow, e.input)}, key {names(e.key)}, {', '.join(map(str, e.columns))}"
+        for e in flow.exits
+    ]
+    return tuple(said)
+
+
+def fingerprint(flow: Flow) -> str:
+    """A hash of the text form."""
+    return hashlib.sha256("\n".join(lines(flow)).encode()).hexdigest()[:32]
+
+
+def difference(before: tuple[str, ...], after: tuple[str, ...]) -> str:
+    """What changed, as lines with - and +."""
+    changed = difflib.unified_diff(before, after, lineterm="", n=0)
+    return "\n".join(line for line in changed if not line.startswith(("---", "+++", "@@")))
+
+
+def names(key: tuple[tuple[str, object], ...]) -> str:
+    return ", ".join(name if str(value) == name else f"{value} as {name}" for name, value in key) or "none"
+
+
+def describe(step: Step) -> str:
+    """A step's own words, without its name and input."""
+    return _SAID[type(step.node)](step.node)
+
+
+def _origin(flow: Flow, at: Input | None) -> str:
+    return "" if at is None else f"from {_port(flow, at)}, "
+
+
+def _port(flow: Flow, at: Input) -> str:
+    name = flow.step(at.step).name
+    return name if at.port == "rows" else f"{name}.{at.port}"
+
+
+def _read(node: declared.Read) -> str:
+    disorder = "marked" if node.disorder is None else f"disorder {show(node.disorder)}"
+    idle = "never idle" if node.idle is None else f"idle {show(node.idle)}"
+    columns = ", ".join(map(str, node.columns))
+    return f"read {node.event.topic} by {node.event.time}, {disorder}, {idle}, skew {show(node.skew)}: {columns}"
+
+
+def _aggregated(node: declared.Aggregated) -> str:
+    values = ", ".join(map(str, node.values))
+    having = "" if node.having is None else f", having {node.having}"
+    return (
+        f"window {node.window}, key {names(node.keys)}, lateness {show(node.lateness)}, {node.emit}: {values}{having}"
+    )
+
+
+def _mapped(node: declared.MapRows) -> str:
+    function = getattr(node.function, "__qualname__", repr(node.function))
+    columns = ", ".join(map(str, node.columns))
+    verb = "flat map" if node.many else "map"
+    return f"{verb} by {function}, retries {node.retries}, on error {node.on_error}: {columns}"
+
+
+_SAID = {
+    declared.Read: _read,
+    declared.Filter: lambda node: f"where {node.condition}",
+    declared.Project: lambda node: "select " + ", ".join(f"{value} as {name}" for name, value in node.values),
+    declared.MapRows: _mapped,
+    declared.Dedup: lambda node: f"dedup by {names(node.id)} within {show(node.within)}",
+    declared.Aggregated: _aggregated,
+}
+assert set(_SAID) == set(Node.__args__) - {declared.Side}
