@@ -8,6 +8,10 @@ HeadraceError
 │   └── AppNotFound
 ├── DeclarationError .......... a declaration that could never run, with the user's file:line (exit 2)
 │   ├── BadEvent
+│   ├── ExpressionError ....... with the expression and a caret under the word
+│   │   ├── ExpressionRefused . not on the allow-list, or not SQL
+│   │   ├── UnknownColumn
+│   │   └── ExpressionType .... the words are right, their types are not
 │   ├── BadTopic
 │   ├── BadWindow
 │   ├── BadAggregate
@@ -18,6 +22,7 @@ HeadraceError
 │   ├── WrongType
 │   ├── MissingField
 │   ├── MoneyOverflow
+│   ├── DoesNotFit ............ an expression's result exists, but its type cannot hold it
 │   └── Undecodable
 ├── LogError .................. the broker or a topic (exit 1)
 │   ├── BrokerUnreachable ..... (exit 3)
@@ -70,11 +75,16 @@ class HeadraceError(Exception):
             lines.append(f"  where: {self.where}")
             if self.where.source:
                 lines.append(f"         {self.where.source}")
+        lines.extend(self.excerpt())
         if self.why:
             lines.append(f"  why:   {self.why}")
         if self.fix:
             lines.append(f"  fix:   {self.fix}")
         return "\n".join(lines)
+
+    def excerpt(self) -> list[str]:
+        """Lines that show the place, between where and why."""
+        return []
 
     def as_dict(self) -> dict[str, str]:
         """The same for machines: what `--json` prints."""
@@ -128,6 +138,47 @@ class BadTopic(DeclarationError):
     code = "bad-topic"
 
 
+class ExpressionError(DeclarationError):
+    """`span` is the offending word in `text` (start, end); without it the whole text is shown and no caret."""
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        text: str = "",
+        span: tuple[int, int] | None = None,
+        why: str = "",
+        fix: str = "",
+        where: Where | None = None,
+    ) -> None:
+        super().__init__(what, why=why, fix=fix, where=where)
+        self.text = text
+        self.span = span
+
+    def excerpt(self) -> list[str]:
+        if not self.text:
+            return []
+        if self.span is None:
+            return [f"  in:    {self.text}"]
+        start, end = self.span
+        first = self.text.rfind("\n", 0, start) + 1
+        line = self.text[first:].split("\n", 1)[0]
+        width = max(1, min(end, first + len(line)) - start)
+        return [f"  in:    {line}", " " * (9 + start - first) + "^" * width]
+
+
+class ExpressionRefused(ExpressionError):
+    code = "expression-refused"
+
+
+class UnknownColumn(ExpressionError):
+    code = "unknown-column"
+
+
+class ExpressionType(ExpressionError):
+    code = "expression-type"
+
+
 class BadApp(DeclarationError):
     code = "bad-app"
 
@@ -150,6 +201,10 @@ class MissingField(DataError):
 
 class MoneyOverflow(DataError):
     code = "money-overflow"
+
+
+class DoesNotFit(DataError):
+    code = "does-not-fit"
 
 
 class Undecodable(DataError):

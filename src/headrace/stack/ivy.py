@@ -31,6 +31,7 @@ _MODULE = """<ivy-module version="2.0">
   <dependencies>{dependencies}</dependencies>
 </ivy-module>
 """
+_SYSTEM_TRUST = (Path("/etc/ssl/certs/java/cacerts"), Path("/etc/pki/java/cacerts"))  # Debian's, Red Hat's
 _DEPENDENCY = "<dependency org={org} name={name} rev={rev} conf={conf} transitive={transitive}/>"
 
 
@@ -53,7 +54,7 @@ def downloading(coordinates: Iterable[str], cache: Path, *, hold: int) -> Iterat
         settings = Path(work) / "settings.xml"
         settings.write_text(_SETTINGS.format(cache=quoteattr(str(cache)), root=root))
         module = _module(Path(work), coordinates, conf="default->default", transitive=False)
-        command = [*_ivy(), "-settings", str(settings), "-ivy", str(module)]
+        command = [*_ivy(), "-verbose", "-settings", str(settings), "-ivy", str(module)]
         with subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
@@ -93,7 +94,9 @@ def resolve(roots: Iterable[str], into: Path) -> dict[str, Path]:
 
 def _ivy() -> list[str]:
     jar = next(pyspark_jars().glob("ivy-*.jar"))
-    return [str(find_java()), "-jar", str(jar)]
+    # The wheel's Java knows only public authorities; a company's own one stands in the system's store for Java.
+    trust = [f"-Djavax.net.ssl.trustStore={store}" for store in _SYSTEM_TRUST if store.exists()]
+    return [str(find_java()), *trust[:1], "-jar", str(jar)]
 
 
 def _module(work: Path, coordinates: Iterable[str], *, conf: str, transitive: bool) -> Path:

@@ -133,9 +133,7 @@ def _download(missing: list[Jar], store: Path, hold: int, progress: Progress | N
     text = "".join(said)
     if "No space left on device" in text:
         raise DiskFull(f"no space left in {store}", why="the jars did not fit", fix="free some space and run again")
-    trouble = [
-        line.strip(" :\t\n") for line in said if "SERVER ERROR" in line or "xception" in line or "not found" in line
-    ]
+    trouble = [line.strip() for line in said if "access error" in line or "not found" in line]
     raise DownloadInterrupted(
         f"{len(left)} of {len(missing)} jars did not arrive, the first of them {left[0].file}",
         why=trouble[0] if trouble else "the download ended early",

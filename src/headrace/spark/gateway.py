@@ -1,0 +1,119 @@
+"""The JVM that belongs to this Python process: started with our jars and log file, ended when Python ends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from headrace.stack.ivy import pyspark_jars
+from headrace.stack.java import find_java
+
+_LOG4J = Path(__file__).with_name("log4j2.xml")
+_LARGEST_LOG = 20_000_000
+_OPENED = (
+    *("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util"),
+    *("java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref", "sun.nio.ch", "sun.nio.cs"),
+    *("sun.security.action", "sun.util.calendar"),
+)
+# What Spark's own launcher passes, less `--add-modules=jdk.incubator.vector`: the Java in the wheel has no such module.
+_SPARK_OPTIONS = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
+    "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Djdk.reflect.useDirectMethodHandle=false",
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
+)
+
+
+class JvmEnded(Exception):
+    """The JVM ended before it could be spoken to; its last words are in the log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gateway:
+    """A running JVM and the py4j connection to it."""
+
+    process: subprocess.Popen[bytes]
+    py4j: Any
+    log: Path
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    @property
+    def closed(self) -> bool:
+        return self.process.stdin is None or self.process.stdin.closed
+
+    def close(self, patience: float = 10) -> None:
+        """Ends the JVM: closing its stdin asks it to, as the end of this process would."""
+        self.py4j.shutdown()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        try:
+            self.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def launch(*, classpath: list[Path], options: list[str], log: Path) -> Gateway:
+    """Starts the JVM and connects; raises JvmEnded if it does not come up."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    if log.exists() and log.stat().st_size > _LARGEST_LOG:
+        log.replace(log.with_name(log.name + ".1"))
+    spark_home = pyspark_jars().parent
+    paths = os.pathsep.join([*map(str, classpath), f"{pyspark_jars()}/*"])
+    logging = [f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}", f"-Dheadrace.log={log}"]
+    command = [str(find_java()), "-cp", paths, *_SPARK_OPTIONS, *logging, *options]
+    command += ["org.apache.spark.deploy.SparkSubmit", "pyspark-shell"]
+    with tempfile.TemporaryDirectory(prefix="headrace-gateway-") as folder, log.open("ab") as output:
+        told = Path(folder) / "connection"
+        environment = os.environ | {
+            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_HOME": str(spark_home),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_CONNECT_MODE": "0",
+        }
+        # The JVM reads stdin until it ends, then exits: so it ends with us, even by kill -9. A session of its own
+        # keeps Ctrl-C, meant for us, from stopping it under our feet.
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=output, stderr=output, env=environment, start_new_session=True
+        )
+        try:
+            while not told.exists():
+                if process.poll() is not None:
+                    raise JvmEnded
+                time.sleep(0.02)
+            with told.open("rb") as info:
+                return Gateway(process=process, py4j=_connect(info), log=log)
+        except BaseException:
+            process.kill()
+            process.wait()
+            if process.stdin is not None:
+                process.stdin.close()
+            raise
+
+
+def _connect(info: IO[bytes]) -> Any:
+    """PySpark's own connection to a JVM that already runs; it takes port and secret from the environment only."""
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.serializers import UTF8Deserializer, read_int
+
+    named = {"PYSPARK_GATEWAY_PORT": str(read_int(info)), "PYSPARK_GATEWAY_SECRET": UTF8Deserializer().loads(info)}
+    os.environ.update(named)
+    try:
+        return launch_gateway()
+    finally:
+        for name in named:
+            del os.environ[name]

@@ -1,0 +1,146 @@
+"""The Spark session of this process: one JVM, our kernels on its class path, errors in our words."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from time import monotonic
+from types import TracebackType
+from typing import Any, Self
+
+from headrace.base.errors import UsageError
+from headrace.base.settings import Settings
+from headrace.spark.gateway import Gateway, JvmEnded, launch
+from headrace.spark.kernels import kernels_jar
+from headrace.spark.profile import Profile, jvm_options, spark_settings
+from headrace.spark.trouble import translate, translated
+from headrace.stack import jars
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spark:
+    """A running Spark: `session` is PySpark's, `jvm` the package of our Scala, `log` where the JVM writes."""
+
+    session: Any
+    jvm: Any
+    log: Path
+    gateway: Gateway
+
+    def healthy(self) -> bool:
+        """Whether the JVM runs and its context is open."""
+        if not self.gateway.alive:
+            return False
+        try:
+            return not self.session.sparkContext._jsc.sc().isStopped()
+        except Exception:  # py4j raises many kinds when the other end has gone
+            return False
+
+    def stop(self) -> None:
+        """Ends the session and its JVM; a second call does nothing."""
+        if self.gateway.closed:
+            return
+        from pyspark import SparkContext
+
+        try:
+            if self.healthy():
+                self.session.stop()
+        finally:
+            self.gateway.close()
+            # PySpark keeps the connection in class attributes: without this no second session could start.
+            SparkContext._gateway = SparkContext._jvm = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def start(
+    settings: Settings,
+    *,
+    profile: Profile = "live",
+    app_name: str = "headrace",
+    tell: Callable[[str], None] = jars.silent,
+) -> Spark:
+    """Starts Spark in a JVM of its own; one per process.
+
+    Profiles: "live" for micro-batches and history, "realtime" for real-time mode, "test" starts fastest.
+    """
+    from pyspark import SparkContext
+
+    if SparkContext._active_spark_context is not None:
+        raise UsageError("Spark is already running in this process", fix="use that one, or stop it first")
+    conf = spark_settings(settings, profile)
+    conf |= {"spark.app.name": app_name, "spark.local.dir": str(_scratch(settings.home / "spark" / "scratch"))}
+    classpath = [kernels_jar(settings.cache, tell=tell), *jars.fetch("spark", settings.cache, tell=tell)]
+    log = settings.home / "logs" / f"spark-{app_name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    if not conf["spark.master"].startswith("local"):
+        conf["spark.jars"] = ",".join(map(str, classpath))  # executors on other machines have their own class path
+    tell(f"starting Spark ({conf['spark.master']})")
+    try:
+        gateway = launch(classpath=classpath, options=jvm_options(settings, profile), log=log)
+    except JvmEnded as ended:
+        raise translate(ended, log, alive=False) from None
+    try:
+        with translated(log):
+            session = _session(gateway, conf)
+            session._jvm.headrace.Lifeline.hold()
+    except BaseException:
+        gateway.close()
+        raise
+    return Spark(session=session, jvm=session._jvm.headrace, log=log, gateway=gateway)
+
+
+def _scratch(folder: Path) -> Path:
+    """A scratch directory of this process; what processes that were killed left behind is removed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for left in folder.iterdir():
+        if not _alive(int(left.name)):
+            shutil.rmtree(left, ignore_errors=True)
+    own = folder / str(os.getpid())
+    own.mkdir(exist_ok=True)
+    return own
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _session(gateway: Gateway, conf: dict[str, str]) -> Any:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers run this very Python
+    main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGINT) if main else None
+    chosen = SparkConf(loadDefaults=False, _jvm=gateway.py4j.jvm).setAll(list(conf.items()))
+    session = SparkSession(SparkContext(conf=chosen, gateway=gateway.py4j))
+    if main:
+        signal.signal(signal.SIGINT, handler)  # PySpark takes Ctrl-C for itself; it belongs to the application
+    return session
+
+
+def probe(spark: Spark) -> timedelta:
+    """Runs a tiny query and a Python worker; how long they took."""
+    began = monotonic()
+    with translated(spark.log):
+        spark.session.range(3).selectExpr("sum(id)").collect()
+        spark.session.sparkContext.parallelize([1, 2], 1).map(abs).sum()
+    return timedelta(seconds=monotonic() - began)

@@ -1,0 +1,127 @@
+"""The session: starts on either Java, holds its settings, ends with its Python process, fails in our words."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from headrace.base.errors import SparkFailed, UsageError
+from headrace.base.settings import Settings
+from headrace.spark.profile import spark_settings
+from headrace.spark.session import Spark, _scratch, probe, start
+from headrace.spark.trouble import translated
+
+CHILD = """
+import sys
+from headrace.base.settings import load
+from headrace.spark.session import probe, start
+spark = start(load({"home": sys.argv[1], "spark.driver_memory": "512m"}), profile="test")
+java = spark.session._jvm.java.lang.System.getProperty("java.version")
+print(spark.gateway.process.pid, java, probe(spark).total_seconds() > 0, flush=True)
+sys.stdin.readline()
+spark.stop()
+spark.stop()
+print(spark.healthy())
+"""
+
+
+def child(home: Path, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, home],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=os.environ | environment,
+    )
+
+
+def running(pid: int) -> bool:
+    """A zombie has ended, whether or not somebody fetched its exit code."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_it_is_healthy_and_answers(spark: Spark) -> None:
+    assert spark.healthy()
+    assert timedelta(0) < probe(spark) < timedelta(seconds=60)
+
+
+def test_times_are_utc_state_is_rocksdb_files_are_nio(spark: Spark, settings: Settings) -> None:
+    conf = spark.session.conf
+    assert conf.get("spark.sql.session.timeZone") == "UTC"
+    assert "RocksDB" in conf.get("spark.sql.streaming.stateStore.providerClass")
+    assert conf.get("spark.sql.shuffle.partitions") == settings.text("spark.shuffle_partitions")
+    hadoop = spark.session.sparkContext._jsc.hadoopConfiguration()
+    files = spark.session._jvm.org.apache.hadoop.fs.FileSystem.get(hadoop)
+    assert files.getClass().getName() == "headrace.NioLocalFileSystem"
+
+
+def test_workers_run_this_python(spark: Spark) -> None:
+    found = spark.session.sparkContext.parallelize([0], 1).map(lambda _: sys.executable).collect()
+    assert found == [sys.executable]
+
+
+def test_a_second_one_in_this_process_is_refused(spark: Spark, settings: Settings) -> None:
+    with pytest.raises(UsageError, match="already running"):
+        start(settings)
+
+
+def test_an_unknown_profile_is_refused(settings: Settings) -> None:
+    with pytest.raises(UsageError, match="no Spark profile 'fast'"):
+        spark_settings(settings, "fast")  # type: ignore[arg-type]
+
+
+def test_the_wheels_java_does_too_and_stop_ends_the_jvm(tmp_path: Path) -> None:
+    with child(tmp_path, HEADRACE_JAVA="wheel") as process:
+        said = process.stdout.readline()  # type: ignore[union-attr]
+        pid, java, worked = said.split()
+        assert java.startswith("25")
+        assert worked == "True"
+        assert process.communicate("\n")[0].strip() == "False"
+    assert not running(int(pid))
+
+
+def test_kill_9_of_python_ends_its_jvm_within_two_seconds(tmp_path: Path) -> None:
+    with child(tmp_path) as process:
+        jvm = int(process.stdout.readline().split()[0])  # type: ignore[union-attr]
+        assert running(jvm)
+        process.send_signal(signal.SIGKILL)
+    until = time.monotonic() + 2
+    while running(jvm) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not running(jvm)
+
+
+def test_a_heap_that_cannot_be_had_is_out_of_memory_with_the_setting_to_change(tmp_path: Path) -> None:
+    code = (
+        "import sys; from headrace.base.settings import load; from headrace.spark.session import start\n"
+        "start(load({'home': sys.argv[1], 'spark.driver_memory': '99999999g'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
+    assert "SparkOutOfMemory" in done.stderr
+    assert "spark.driver_memory" in done.stderr
+
+
+def test_an_error_of_a_query_is_translated_and_its_trace_kept(spark: Spark) -> None:
+    with pytest.raises(SparkFailed) as caught, translated(spark.log):
+        spark.session.sql("select raise_error('the mill stands still')").collect()
+    assert "the mill stands still" in caught.value.why
+    assert "the mill stands still" in spark.log.read_text()
+
+
+def test_what_killed_sessions_left_is_removed_at_the_next_start(tmp_path: Path) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    (tmp_path / str(gone.pid)).mkdir()
+    (tmp_path / "1").mkdir()
+    assert _scratch(tmp_path) == tmp_path / str(os.getpid())
+    assert not (tmp_path / str(gone.pid)).exists()
+    assert (tmp_path / "1").exists()
