@@ -1,0 +1,156 @@
+"""The table of everything an expression may say: each operator and function, its types, its nulls, its Python.
+
+What is undefined is null (x / 0, ln(-1)); what exists but does not fit its type is an error for that row (rule B3).
+Unless `nulls` says otherwise, a null argument makes the result null. Nothing here is random, reads a clock, runs the
+user's code or touches the machine: the table is the allow-list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from headrace.expr import python, rules
+from headrace.expr.types import BOOL, FLOAT, INT, TEXT, TIME
+
+if TYPE_CHECKING:
+    from headrace.expr.nodes import Call, Expr
+
+EXTRACT_UNITS = ("year", "quarter", "month", "week", "day", "isodow", "hour", "minute", "second")
+TRUNC_UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Function:
+    """One row of the table."""
+
+    usage: str  # how it is written
+    says: str  # what it means, for the docs
+    rule: rules.Rule
+    # The Python function for a typed call, over non-null values; None where evaluation is lazy and evaluate.py has it.
+    python: Callable[[Call], Callable[..., object]] | None = None
+    nulls: Literal["strict", "lazy", "own"] = "strict"
+    undefined: bool = False  # null is possible where no argument is null
+    fails: bool = False  # a result may exist and not fit
+    approximate: bool = False  # engines agree within 1e-9, not bit for bit
+    spark: str = ""  # the name in pyspark.sql.functions, where one function does the whole work
+
+    def nullable(self, args: Sequence[Expr]) -> bool:
+        if self.usage in _NULL_SAFE:
+            return False
+        if self.usage in _NULL_ONLY_IF_ALL:
+            return all(arg.nullable for arg in args)
+        return self.undefined or any(arg.nullable for arg in args)
+
+
+def _plain(function: Callable[..., object]) -> Callable[[Call], Callable[..., object]]:
+    """The same Python function whatever the types."""
+    return lambda _call: function
+
+
+def _compare(usage: str, says: str, function: Callable[[Any, Any], bool], rule: rules.Rule) -> Function:
+    return Function(usage=usage, says=says, rule=rule, python=_plain(function))
+
+
+def _text(usage: str, says: str, function: Callable[..., object], spark: str, rule: rules.Rule) -> Function:
+    return Function(usage=usage, says=says, rule=rule, python=_plain(function), spark=spark)
+
+
+def _real(usage: str, says: str, function: Callable[..., float | None], **more: Any) -> Function:
+    """A function of floats."""
+    parameters = (FLOAT,) * (usage.count(",") + 1)
+    return Function(usage=usage, says=says, rule=rules.takes(*parameters, gives=FLOAT), python=_plain(function), **more)
+
+
+FUNCTIONS: dict[str, Function] = {
+    # logic
+    "and": Function(usage="a and b", says="false if one is false, else null if one is null", nulls="lazy",
+                    rule=rules.takes(BOOL, BOOL, gives=BOOL)),
+    "or": Function(usage="a or b", says="true if one is true, else null if one is null", nulls="lazy",
+                   rule=rules.takes(BOOL, BOOL, gives=BOOL)),
+    "not": Function(usage="not a", says="null stays null", rule=rules.takes(BOOL, gives=BOOL),
+                    python=_plain(python.negated)),
+    # comparison
+    "=": _compare("a = b", "equal; ints, decimals and floats compare as their common type", python.eq, rules.compared),
+    "<>": _compare("a <> b", "not equal (also !=)", python.ne, rules.compared),
+    "<": _compare("a < b", "before; text by code point", python.lt, rules.ordered),
+    "<=": _compare("a <= b", "before or equal", python.le, rules.ordered),
+    ">": _compare("a > b", "after", python.gt, rules.ordered),
+    ">=": _compare("a >= b", "after or equal", python.ge, rules.ordered),
+    "distinct": Function(usage="a is distinct from b", says="not equal, where null equals null", nulls="own",
+                         rule=rules.among, python=_plain(python.ne)),
+    "is_null": Function(usage="a is null", says="never null itself; also `is not null`", nulls="own",
+                        rule=rules.anything, python=_plain(python.is_null)),
+    "in": Function(usage="a in (b, c)", says="equal to one of them; null if none is and one is null; also `not in`",
+                   rule=rules.among, nulls="own", python=_plain(python.among)),
+    "between": Function(usage="a between b and c", says="b <= a and a <= c", rule=rules.ordered, nulls="own",
+                        python=_plain(python.between)),
+    "like": Function(usage="a like 'b%'", says="% any text, _ one character, backslash escapes; a constant",
+                     rule=rules.liked, python=python.like),
+    # arithmetic
+    "+": Function(usage="a + b", says="numbers; or a time and an interval", rule=rules.plus, python=python.plus,
+                  fails=True),
+    "-": Function(usage="a - b", says="numbers; a time less an interval; time less time is an interval to compare",
+                  rule=rules.minus, python=python.minus, fails=True),
+    "*": Function(usage="a * b", says="numbers", rule=rules.product, python=python.times, fails=True),
+    "/": Function(usage="a / b", says="int / int is float; null if b is 0", rule=rules.divided, python=python.divide,
+                  undefined=True, fails=True),
+    "%": Function(usage="a % b", says="the sign of a; null if b is 0; also mod(a, b)", rule=rules.remainder,
+                  python=python.remainder, undefined=True, spark="try_mod"),
+    "negate": Function(usage="-a", says="numbers", rule=rules.number, python=python.negate, fails=True),
+    "abs": Function(usage="abs(a)", says="without its sign", rule=rules.number, python=python.absolute, fails=True),
+    "round": Function(usage="round(a, 2)", says="half away from zero; no digits: to a whole number", rule=rules.rounded,
+                      python=python.round_to),
+    "floor": Function(usage="floor(a)", says="down; a float becomes an int", rule=rules.to_whole, python=python.floor,
+                      fails=True),
+    "ceil": Function(usage="ceil(a)", says="up; a float becomes an int", rule=rules.to_whole, python=python.ceil,
+                     fails=True),
+    "sqrt": _real("sqrt(a)", "null if a < 0", python.sqrt, undefined=True),
+    "power": _real("power(a, b)", "null where undefined", python.power, undefined=True, fails=True, approximate=True),
+    "exp": _real("exp(a)", "e to the power of a", python.exp, fails=True, approximate=True),
+    "ln": _real("ln(a)", "null if a <= 0", python.ln, undefined=True, approximate=True),
+    "sin": _real("sin(a)", "of radians", python.sin, approximate=True, spark="sin"),
+    "cos": _real("cos(a)", "of radians", python.cos, approximate=True, spark="cos"),
+    "asin": _real("asin(a)", "null outside -1 to 1", python.asin, undefined=True, approximate=True),
+    "radians": _real("radians(a)", "of degrees", python.radians, approximate=True, spark="radians"),
+    # choice
+    "coalesce": Function(usage="coalesce(a, b)", says="the first that is not null", rule=rules.alike, nulls="lazy",
+                         spark="coalesce"),
+    "nullif": Function(usage="nullif(a, b)", says="null if they are equal, else a", rule=rules.null_if, nulls="own",
+                       python=_plain(python.null_if), undefined=True),
+    "greatest": Function(usage="greatest(a, b)", says="nulls do not count", rule=rules.extreme, nulls="own",
+                         python=_plain(python.greatest), spark="greatest"),
+    "least": Function(usage="least(a, b)", says="nulls do not count", rule=rules.extreme, nulls="own",
+                      python=_plain(python.least), spark="least"),
+    # text
+    "||": _text("a || b", "one after the other; also concat(a, b)", python.concat, "concat",
+                rules.takes(TEXT, TEXT, gives=TEXT)),
+    "lower": _text("lower(a)", "small letters, by Unicode", str.lower, "lower", rules.takes(TEXT, gives=TEXT)),
+    "upper": _text("upper(a)", "capitals, by Unicode", str.upper, "upper", rules.takes(TEXT, gives=TEXT)),
+    "trim": _text("trim(a)", "without spaces at both ends", python.trim, "trim", rules.takes(TEXT, gives=TEXT)),
+    "length": Function(usage="length(a)", says="characters (code points)", rule=rules.takes(TEXT, gives=INT),
+                       python=_plain(len)),
+    "substr": Function(usage="substr(a, 2, 3)", says="from character 2 (the first is 1, the last -1), 3 of them",
+                       rule=rules.takes(TEXT, INT, INT, gives=TEXT), python=_plain(python.substr)),
+    "replace": _text("replace(a, b, c)", "every b becomes c; an empty b changes nothing", python.replace, "replace",
+                     rules.takes(TEXT, TEXT, TEXT, gives=TEXT)),
+    "starts_with": _text("starts_with(a, b)", "", str.startswith, "startswith",
+                         rules.takes(TEXT, TEXT, gives=BOOL)),
+    "ends_with": _text("ends_with(a, b)", "", str.endswith, "endswith", rules.takes(TEXT, TEXT, gives=BOOL)),
+    "contains": _text("contains(a, b)", "", str.__contains__, "contains", rules.takes(TEXT, TEXT, gives=BOOL)),
+    # time
+    "extract": Function(usage="extract(hour from t)", says=f"an int, in UTC: {', '.join(EXTRACT_UNITS)}; also hour(t)",
+                        rule=rules.part_of_time(EXTRACT_UNITS, INT), python=python.extract),
+    "date_trunc": Function(usage="date_trunc('hour', t)", says=f"its start, in UTC: {', '.join(TRUNC_UNITS)}",
+                           rule=rules.part_of_time(TRUNC_UNITS, TIME), python=python.date_trunc),
+    "seconds_between": Function(usage="seconds_between(a, b)", says="b less a, a float",
+                                rule=rules.takes(TIME, TIME, gives=FLOAT), python=_plain(python.seconds_between)),
+    "unix_millis": Function(usage="unix_millis(t)", says="whole milliseconds since 1970", spark="unix_millis",
+                            rule=rules.takes(TIME, gives=INT), python=_plain(python.unix_millis)),
+    "timestamp_millis": Function(usage="timestamp_millis(a)", says="the time that many milliseconds after 1970 began",
+                                 rule=rules.takes(INT, gives=TIME), python=_plain(python.timestamp_millis), fails=True),
+}  # fmt: skip
+
+_NULL_SAFE = {FUNCTIONS[op].usage for op in ("is_null", "distinct")}
+_NULL_ONLY_IF_ALL = {FUNCTIONS[op].usage for op in ("coalesce", "greatest", "least")}

@@ -1,0 +1,78 @@
+"""The way in: text or `hr.col` trees become typed expressions over the columns they may read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headrace.base.errors import ExpressionRefused
+from headrace.base.where import Where
+from headrace.expr import sql
+from headrace.expr.build import Col
+from headrace.expr.check import Checker, Source
+from headrace.expr.nodes import Expr, Ref
+from headrace.expr.show import show_term
+from headrace.expr.types import Columns
+
+
+def parse(
+    text: str, columns: Columns, *, where: Where | None = None, names: Mapping[str, Columns] | None = None
+) -> Expr:
+    """One SQL expression, typed; `names` are the rows that `buy.country` may speak of.
+
+    >>> from headrace.expr.types import MONEY, TEXT, Column
+    >>> rule = parse("amount*2 > 100 AND country<>'CH'", (Column("amount", MONEY), Column("country", TEXT)))
+    >>> print(rule, rule.type, sep=": ")
+    amount * 2 > 100 and country <> 'CH': bool
+    """
+    source = Source(text=text, where=where)
+    return Checker(source=source, columns=columns, names=names or {}).check(sql.term(source))
+
+
+def expression(
+    given: str | Col, columns: Columns, *, where: Where | None = None, names: Mapping[str, Columns] | None = None
+) -> Expr:
+    """The same for text and for `hr.col` trees."""
+    if isinstance(given, str):
+        return parse(given, columns, where=where, names=names)
+    if not isinstance(given, Col):
+        raise ExpressionRefused(
+            f"{given!r} is not an expression",
+            why="an expression is SQL text or built from hr.col",
+            fix='write "amount > 100" or hr.col.amount > 100',
+            where=where,
+        )
+    source = Source(text=show_term(given.term), where=where)
+    return Checker(source=source, columns=columns, names=names or {}).check(given.term)
+
+
+def select_list(
+    text: str, columns: Columns, *, where: Where | None = None, names: Mapping[str, Columns] | None = None
+) -> tuple[tuple[str, Expr], ...]:
+    """ "card_id, amount * 2 as doubled": expressions with names; a column is named by itself."""
+    source = Source(text=text, where=where)
+    checker = Checker(source=source, columns=columns, names=names or {})
+    found: dict[str, Expr] = {}
+    for given, term in sql.terms(source):
+        expr = checker.check(term)
+        name = given or (expr.name if isinstance(expr, Ref) else None)
+        if name is None:
+            raise source.error(ExpressionRefused, f"{expr} has no name", term.at, fix=f"write {expr} as something")
+        if name in found:
+            raise source.error(ExpressionRefused, f"two columns are named {name!r}", term.at, fix="rename one with as")
+        found[name] = expr
+    return tuple(found.items())
+
+
+def column_list(text: str, columns: Columns, *, where: Where | None = None) -> tuple[str, ...]:
+    """ "card_id, terminal_id": names of columns that exist, nothing else."""
+    source = Source(text=text, where=where)
+    checker = Checker(source=source, columns=columns)
+    names: list[str] = []
+    for alias, term in sql.terms(source):
+        expr = checker.check(term)
+        if not isinstance(expr, Ref) or alias is not None:
+            raise source.error(ExpressionRefused, f"{expr} is not the name of a column", term.at)
+        if expr.name in names:
+            raise source.error(ExpressionRefused, f"{expr.name!r} is named twice", term.at)
+        names.append(expr.name)
+    return tuple(names)
