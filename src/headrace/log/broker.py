@@ -1,0 +1,173 @@
+"""The broker: its address and security, clients made from them, and its errors in our words."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+from headrace.base.duration import duration, show
+from headrace.base.errors import BadSetting, BrokerUnreachable, DeliveryFailed, LogError, RecordTooLarge, TopicMissing
+from headrace.base.settings import Settings
+
+LOGGER = logging.getLogger("headrace.log")
+LOGGER.addHandler(logging.NullHandler())  # the client's own talk goes to whoever configures logging, not to stderr
+
+K = TypeVar("K")
+
+PATIENCE = timedelta(seconds=10)
+"""How long a question to the broker may take."""
+
+_SILENT = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._RESOLVE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker:
+    """Where the log is. Holds no connection: each client made here is its caller's to close."""
+
+    bootstrap: str
+    security: str = "PLAINTEXT"
+    sasl_mechanism: str = ""
+    username: str = ""
+    password: str = field(default="", repr=False)
+    ca_file: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    key_password: str = field(default="", repr=False)
+    partitions: int = 4
+    """Partitions of topics whose declaration names no number."""
+
+    @classmethod
+    def of(cls, settings: Settings, *, embedded: str = "") -> Broker:
+        """Your own Kafka if settings name one, else the embedded one at the given address."""
+        return cls(
+            bootstrap=settings.text("kafka.bootstrap") or embedded,
+            partitions=settings.number("kafka.partitions"),
+            **{name: settings.text(f"kafka.{name}") for name in _SECURITY},
+        )
+
+    def config(self, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The client's settings, those without a value left to its defaults."""
+        secured = {option: getattr(self, name) for name, option in _SECURITY.items() if getattr(self, name)}
+        return {"bootstrap.servers": self.bootstrap, **secured, **(extra or {})}
+
+    def admin(self) -> AdminClient:
+        return self._client(AdminClient, {"socket.timeout.ms": PATIENCE // timedelta(milliseconds=1)})
+
+    def ask(self, question: Callable[[AdminClient], Mapping[K, Any]], *, topic: str = "") -> dict[K, Any]:
+        """Puts a question to the broker and waits for its answers."""
+        admin = self.admin()  # kept until the answers are in: a client that is collected drops them
+        try:
+            return {what: answer.result() for what, answer in question(admin).items()}
+        except KafkaException as broken:
+            raise self.explain(broken, topic=topic) from None
+
+    def producer(self, extra: Mapping[str, Any]) -> Producer:
+        return self._client(Producer, extra)
+
+    def consumer(self, extra: Mapping[str, Any]) -> Consumer:
+        return self._client(Consumer, extra)
+
+    def _client(self, kind: Any, extra: Mapping[str, Any]) -> Any:
+        try:
+            return kind(self.config(extra), logger=LOGGER)
+        except KafkaException as refused:
+            raise BadSetting(
+                "the Kafka client refuses its settings",
+                why=refused.args[0].str(),
+                fix="`headrace config` shows each value with its origin",
+            ) from None
+
+    def reach(self, *, within: str | timedelta = PATIENCE) -> tuple[str, ...]:
+        """The addresses the brokers advertise, each tried; raises if none answers or an advertised one is dead."""
+        heard: list[str] = []
+        config = {"error_cb": lambda error: heard.append(error.str()), "socket.connection.setup.timeout.ms": 3000}
+        admin = self._client(AdminClient, config)
+        wait = duration(within)
+        try:
+            known = admin.list_topics(timeout=wait.total_seconds())
+        except KafkaException as broken:
+            admin.poll(0)
+            heard.append(broken.args[0].str())
+            raise self._unreachable(f"no answer in {show(wait)}: {heard[0]}") from None
+        advertised = tuple(f"{one.host}:{one.port}" for one in known.brokers.values())
+        for address in advertised:
+            if trouble := _dead(address):
+                raise BrokerUnreachable(
+                    f"the broker at {self.bootstrap} advertises {address}, which cannot be reached",
+                    why=f"clients are sent on from the first address to the advertised one: {trouble}",
+                    fix="set the broker's advertised.listeners to an address that this machine can reach",
+                )
+        return advertised
+
+    def _unreachable(self, why: str) -> BrokerUnreachable:
+        return BrokerUnreachable(
+            f"no broker answers at {self.bootstrap}",
+            why=f"{why}; it advertised no address, because it never answered",
+            fix="start the embedded one with `headrace up`, or correct kafka.bootstrap (`headrace config`)",
+        )
+
+    def explain(self, broken: KafkaException | KafkaError, *, topic: str = "") -> LogError:
+        """A client's error in our words."""
+        error: KafkaError = broken.args[0] if isinstance(broken, KafkaException) else broken
+        code, text = error.code(), error.str()
+        if code in _SILENT:
+            try:
+                self.reach(within="3 s")
+            except BrokerUnreachable as lost:
+                return lost
+            return LogError(f"the broker at {self.bootstrap} did not answer in time", why=text, fix="try again")
+        if code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):
+            return TopicMissing(
+                f"topic {topic!r} or its partition is gone", why=text, fix="`headrace topics` lists all"
+            )
+        if code == KafkaError.MSG_SIZE_TOO_LARGE:
+            return too_large(topic, text)
+        return LogError(f"the broker refused: {text}" if topic == "" else f"topic {topic!r}: {text}", why=error.name())
+
+    def undelivered(self, error: KafkaError, topic: str, count: int) -> LogError:
+        """Why records that were sent did not arrive."""
+        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            return too_large(topic, error.str())
+        plural = "record was" if count == 1 else "records were"
+        return DeliveryFailed(
+            f"{count:,} {plural} not written to {topic!r}",
+            why=f"{error.name()}: {error.str()} (broker {self.bootstrap})",
+            fix="they are in producer.undelivered; send them again when the broker is well",
+        )
+
+
+def too_large(topic: str, why: str) -> RecordTooLarge:
+    return RecordTooLarge(
+        f"a record is too large for topic {topic!r}",
+        why=why,
+        fix="keep large bodies elsewhere and send a reference, or raise max_bytes= here and max.message.bytes there",
+    )
+
+
+_SECURITY = {
+    "security": "security.protocol",
+    "sasl_mechanism": "sasl.mechanism",
+    "username": "sasl.username",
+    "password": "sasl.password",
+    "ca_file": "ssl.ca.location",
+    "cert_file": "ssl.certificate.location",
+    "key_file": "ssl.key.location",
+    "key_password": "ssl.key.password",
+}
+
+
+def _dead(address: str) -> str:
+    """Why nothing answers at host:port; empty if something does."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=3).close()
+    except OSError as refused:
+        return str(refused)
+    return ""
