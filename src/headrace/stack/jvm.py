@@ -1,0 +1,46 @@
+"""How a part that runs on Java is started: small heap, quick start, one log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from headrace.stack.java import find_java
+
+Fetch = Callable[[str], Sequence[Path]]  # the jars of a group, in place and verified
+
+# C1 only and the serial collector halve the time to the first answer (1.6 s against 3.0 s for the broker on 2 cores).
+# A class data archive would save another 0.5 s, for 50 MB of disk per Java and 2 s at the first stop: not worth it.
+_FLAGS = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+ExitOnOutOfMemoryError",
+    "-XX:-UsePerfData",  # no files in /tmp
+    "-Xms64m",
+)
+_LOGGING = """\
+status = error
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d{ISO8601} %-5p %c{1}: %m%n
+rootLogger.level = info
+rootLogger.appenderRef.out.ref = out
+# Hundreds of lines with every setting, at every start and of every client inside:
+logger.config.name = org.apache.kafka.common.config
+logger.config.level = warn
+"""
+
+
+def command(home: Path, jars: Sequence[Path], heap: str, main: str, *args: str) -> list[str]:
+    """The command line of a JVM whose log goes to stdout; its logging is configured in `home`."""
+    logging = home / "log4j2.properties"
+    logging.write_text(_LOGGING)
+    path = ":".join(str(jar) for jar in jars)
+    return [
+        str(find_java()),
+        *_FLAGS,
+        f"-Xmx{heap}",
+        f"-Dlog4j2.configurationFile={logging}",
+        *("-cp", path, main, *args),
+    ]

@@ -1,0 +1,153 @@
+"""Kafka 4.3 without ZooKeeper: one broker that is its own controller, or three of them, replicated."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from headrace.base.errors import BadSetting
+from headrace.stack import jvm, kafka_wire, secret
+from headrace.stack.jvm import Fetch
+from headrace.stack.part import LOOPBACK, Part, Run
+
+_FILE = "kafka.json"
+_HEAP = "256m"
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What is frozen at the first start: the cluster's id and its number of brokers."""
+
+    id: str
+    brokers: int
+
+    @property
+    def names(self) -> list[str]:
+        return ["kafka"] if self.brokers == 1 else [f"kafka-{node}" for node in range(1, self.brokers + 1)]
+
+
+def known(home: Path) -> Cluster | None:
+    """The cluster of this home directory, if one was ever made."""
+    try:
+        return Cluster(**json.loads((home / _FILE).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def cluster(home: Path, brokers: int) -> Cluster:
+    """The cluster of this home directory; made now if there is none."""
+    if brokers not in (1, 3):
+        raise BadSetting(
+            f"an embedded Kafka of {brokers} brokers is not offered",
+            why="one broker is the least, three are the least that can lose one",
+            fix="brokers = 1 or 3",
+        )
+    if (found := known(home)) is None:
+        found = Cluster(base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="), brokers)
+        secret.write(home / _FILE, json.dumps({"id": found.id, "brokers": found.brokers}))
+    if found.brokers != brokers:
+        raise BadSetting(
+            f"the Kafka in {home} has {found.brokers} broker(s), not {brokers}",
+            why="the number of brokers is fixed when the data directory is made",
+            fix=f"use {found.brokers}, or give another home directory (HEADRACE__HOME) for {brokers}",
+        )
+    return found
+
+
+def controller(name: str) -> str:
+    """The name of the port on which a broker's controller listens."""
+    return f"{name}.controller"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kafka(Part):
+    """One broker with its controller."""
+
+    node: int
+    cluster: Cluster
+    controllers: tuple[int, ...]  # the controllers' ports of the whole cluster, by node
+    fetch: Fetch
+
+    corrupt: ClassVar[tuple[str, ...]] = (
+        "meta.properties",
+        "Invalid cluster.id",
+        "CorruptRecordException",
+        "CorruptSnapshotException",
+        "InvalidRecordException",
+        "Unable to read the broker epoch",
+        "Encountered metadata loading fault",
+        "quorum-state",
+    )
+
+    @property
+    def url(self) -> str:
+        return self.address
+
+    def prepare(self, run: Run) -> Sequence[str]:
+        paths = self.fetch("kafka")
+        data = self.home / "data"
+        if not data.exists():
+            # Beside the final place, then a rename: a start that was interrupted leaves nothing half made.
+            draft = data.with_name("data.new")
+            shutil.rmtree(draft, ignore_errors=True)
+            file = self._configure(draft)
+            storage = ("kafka.tools.StorageTool", "format", "-t", self.cluster.id, "-c", str(file))
+            run(jvm.command(self.home, paths, "64m", *storage))
+            draft.rename(data)
+        return jvm.command(self.home, paths, _HEAP, "kafka.Kafka", str(self._configure(data)))
+
+    def answers(self) -> bool:
+        found = kafka_wire.ask(LOOPBACK, self.ports[self.name])
+        # The right cluster, and this broker among those it counts on: registered and no longer fenced.
+        return found is not None and found.id == self.cluster.id and self.node in found.brokers
+
+    def _configure(self, data: Path) -> Path:
+        clients, own = self.address, f"{LOOPBACK}:{self.ports[controller(self.name)]}"
+        copies = self.cluster.brokers
+        enough = 2 if copies == 3 else 1
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": self.node,
+            # Voters by configuration, not in the log: the ports may change between two starts.
+            "controller.quorum.voters": ",".join(
+                f"{node}@{LOOPBACK}:{port}" for node, port in enumerate(self.controllers, 1)
+            ),
+            "listeners": f"BROKER://{clients},CONTROLLER://{own}",
+            "advertised.listeners": f"BROKER://{clients}",
+            "listener.security.protocol.map": "BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "BROKER",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": data,
+            "auto.create.topics.enable": "false",  # a misspelt topic is an error, not a new topic
+            "default.replication.factor": copies,
+            "min.insync.replicas": enough,
+            # Kafka's own topics: one partition each, since one machine gains nothing from more.
+            "offsets.topic.num.partitions": 1,
+            "offsets.topic.replication.factor": copies,
+            "transaction.state.log.num.partitions": 1,
+            "transaction.state.log.replication.factor": copies,
+            "transaction.state.log.min.isr": enough,
+            "share.coordinator.state.topic.num.partitions": 1,
+            "share.coordinator.state.topic.replication.factor": copies,
+            "share.coordinator.state.topic.min.isr": enough,
+            # Groups form at once, and may notice a dead member within a second if they ask for it.
+            "group.initial.rebalance.delay.ms": 0,
+            "group.min.session.timeout.ms": 1000,
+            # A dead broker is noticed in 6 s instead of 9; for as long it cannot come back either.
+            "broker.session.timeout.ms": 6000,
+            "broker.heartbeat.interval.ms": 1000,
+            # Memory and threads for one machine.
+            "log.cleaner.dedupe.buffer.size": 4 << 20,
+            "num.network.threads": 2,
+            "num.io.threads": 4,
+            "background.threads": 2,
+        }
+        file = self.home / "server.properties"
+        file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        return file
