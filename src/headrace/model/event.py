@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -55,7 +56,12 @@ class EventMeta(StructMeta):
     __headrace_fields__: tuple[Field, ...]
     __headrace_checks__: tuple[tuple[str, type | None, Settle], ...]
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:  # noqa: N805 (a metaclass's self is a class)
+    def __new__(mcls, name: str, bases: tuple[type, ...], body: dict[str, Any], **how: Any) -> EventMeta:
+        if any(isinstance(base, EventMeta) for base in bases):
+            raise _based(name, here())
+        return super().__new__(mcls, name, bases, body, **how)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         try:
             made = super().__call__(*args, **kwargs)
         except TypeError:
@@ -88,11 +94,15 @@ def event(cls: type[E] | None = None, /, *, topic: str = "", key: str = "", time
     >>> Login("u1", datetime(2026, 11, 3, tzinfo=UTC))
     Login(user='u1', at=datetime.datetime(2026, 11, 3, 0, 0, tzinfo=datetime.timezone.utc))
     """
-    if cls is not None:
-        return _declare(cls, topic="", key=(), time="", id="", where=here())
     where = here()
+    caller = sys._getframe(1)
+    names = caller.f_globals | caller.f_locals  # annotations as text may name what is known only where they stand
     keys = tuple(part.strip() for part in key.split(",")) if key.strip() else ()
-    return lambda declared: _declare(declared, topic=topic, key=keys, time=time, id=id, where=where)
+
+    def declare(declared: type) -> EventMeta:
+        return _declare(declared, names, topic=topic, key=keys, time=time, id=id, where=where)
+
+    return declare if cls is None else declare(cls)
 
 
 def event_type(cls: type) -> EventType:
@@ -140,15 +150,19 @@ def missing_field(described: EventType, name: str, where: Where | None = None) -
     )
 
 
-def _declare(cls: type, *, topic: str, key: tuple[str, ...], time: str, id: str, where: Where | None) -> EventMeta:
+def _declare(
+    cls: type,
+    names: dict[str, Any],
+    *,
+    topic: str,
+    key: tuple[str, ...],
+    time: str,
+    id: str,
+    where: Where | None,
+) -> EventMeta:
     if cls.__bases__ != (object,):
-        raise BadEvent(
-            f"{cls.__name__} has a base class",
-            why="an event's fields are its wire format; they stand in one place",
-            fix="repeat the fields",
-            where=where,
-        )
-    found = _fields(cls, where)
+        raise _based(cls.__name__, where)
+    found = _fields(cls, names, where)
     described = EventType(
         name=cls.__name__,
         doc=(cls.__doc__ or "").strip(),
@@ -175,9 +189,18 @@ def _declare(cls: type, *, topic: str, key: tuple[str, ...], time: str, id: str,
     return made
 
 
-def _fields(cls: type, where: Where | None) -> tuple[Field, ...]:
+def _based(name: str, where: Where | None) -> BadEvent:
+    return BadEvent(
+        f"{name} has a base class",
+        why="an event's fields are its wire format; they stand in one place",
+        fix="repeat the fields",
+        where=where,
+    )
+
+
+def _fields(cls: type, names: dict[str, Any], where: Where | None) -> tuple[Field, ...]:
     try:
-        hints = get_type_hints(cls, include_extras=True)
+        hints = get_type_hints(cls, localns=names, include_extras=True)
     except NameError as unknown:
         raise BadEvent(
             f"{cls.__name__} has a field of a type nobody knows",
