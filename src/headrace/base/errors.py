@@ -32,7 +32,15 @@ HeadraceError
 │   ├── PartitionMismatch
 │   ├── RecordTooLarge
 │   ├── GroupActive
+│   ├── GroupMissing
 │   └── DeliveryFailed
+├── RunError .................. a flow that cannot run, or stopped (exit 1)
+│   ├── PlanChanged
+│   ├── CheckpointInUse
+│   ├── ModeRefused
+│   ├── FunctionFailed ........ a Python function of the user's raised, and on_error="stop"
+│   ├── Unbalanced ............ rows in and rows accounted for differ (rule D3): a fault of Headrace itself
+│   └── FlowFailed
 └── EnvironmentFault .......... the machine or the embedded stack (exit 3)
     ├── PythonTooOld
     ├── JavaMissing
@@ -43,6 +51,7 @@ HeadraceError
     ├── CorruptData
     ├── PartFailed
     ├── StackBusy
+    ├── StackDown
     └── SparkFailed
         ├── SparkOutOfMemory
         ├── WorkerPythonMismatch
@@ -244,8 +253,40 @@ class GroupActive(LogError):
     code = "group-active"
 
 
+class GroupMissing(LogError):
+    code = "group-missing"
+
+
 class DeliveryFailed(LogError):
     code = "delivery-failed"
+
+
+class RunError(HeadraceError):
+    code = "run"
+
+
+class PlanChanged(RunError):
+    code = "plan-changed"
+
+
+class CheckpointInUse(RunError):
+    code = "checkpoint-in-use"
+
+
+class ModeRefused(RunError):
+    code = "mode-refused"
+
+
+class FunctionFailed(RunError):
+    code = "function-failed"
+
+
+class Unbalanced(RunError):
+    code = "unbalanced"
+
+
+class FlowFailed(RunError):
+    code = "flow-failed"
 
 
 class EnvironmentFault(HeadraceError):
@@ -287,6 +328,10 @@ class PartFailed(EnvironmentFault):
 
 class StackBusy(EnvironmentFault):
     code = "stack-busy"
+
+
+class StackDown(EnvironmentFault):
+    code = "stack-down"
 
 
 class SparkFailed(EnvironmentFault):

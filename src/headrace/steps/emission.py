@@ -43,7 +43,7 @@ class Policy:
 
 @dataclass(slots=True)
 class Sent:
-    """What a window has told so far."""
+    """What a window has told so far. Only sessions and `having` ask for `shown`; a kernel keeps it only there."""
 
     revision: int = 0  # of the next result
     rows: int = 0  # how many rows the last result was made of

@@ -40,7 +40,7 @@ class Spec:
         }
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Session:
     """Rows from `first` to `last`."""
 
@@ -117,9 +117,9 @@ def on_time(
     state.time = time
     used = 0
     if time is not None:
-        for session in [s for s in state.sessions if s.last + spec.gap + spec.lateness <= time]:
-            used += session.rows
-            state.sessions.remove(session)
+        kept = [s for s in state.sessions if s.last + spec.gap + spec.lateness > time]
+        used = state.held - sum(s.rows for s in kept)
+        state.sessions = kept
     return out, used
 
 

@@ -1,0 +1,124 @@
+"""The engine: one flow of a plan, batch by batch (rule R1); `run` for a whole schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from headrace.base.duration import millis
+from headrace.base.errors import UsageError
+from headrace.model import declared
+from headrace.plan.plan import Flow, Plan, Step
+from headrace.reference.batch import Batch, Dead, Record, Travelling
+from headrace.reference.counts import Counts
+from headrace.reference.keyed import Dedup, Windowed
+from headrace.reference.operator import Moment, Operator, Setting, Source
+from headrace.reference.stateless import Filter, Leaving, MapRows, Project
+
+
+class Engine:
+    """Runs a flow. Steps stand in the order data walks them, so that what one emits meets the next in the same batch,
+    whether a row or time made it."""
+
+    def __init__(self, plan: Plan, flow: Flow, *, keep_aside: bool = False) -> None:
+        self.flow = flow
+        self._setting = Setting(plan, flow, topics_of(flow), keep_aside)
+        self._operators = {step.ordinal: _operator(step, self._setting) for step in flow.steps}
+        self._exits = [Leaving(exit, self._setting, exit.columns) for exit in flow.exits]
+        self._sources: list[list[Source]] = [[] for _ in self._setting.topics]
+        for operator in self._operators.values():
+            if isinstance(operator, Source):
+                assert isinstance(operator.step.node, declared.Read)
+                self._sources[self._setting.topics.index(operator.step.node.event.topic)].append(operator)
+            if (entry := operator.step.input) is not None:
+                self._operators[entry.step].readers[entry.port].append(operator.inbox)
+        for exit, leaving in zip(flow.exits, self._exits, strict=True):
+            self._operators[exit.input.step].readers[exit.input.port].append(leaving.inbox)
+        self.watermark: int | None = None
+
+    def batch(self, batch: Batch) -> None:
+        """Applies the rows under the watermark so far, then moves it."""
+        moment = Moment(self.watermark, _later(self.watermark, batch.watermark), batch.clock)
+        for arrival in batch.rows:
+            for source in self._sources[arrival.source]:
+                source.arrivals.append(arrival)
+        for operator in self._operators.values():
+            operator.run(moment)
+        for leaving in self._exits:
+            leaving.run()
+        self.watermark = moment.watermark
+
+    @property
+    def records(self) -> list[Record]:
+        """Everything that left, in order."""
+        return self._setting.records
+
+    @property
+    def dead(self) -> list[Dead]:
+        return self._setting.dead
+
+    @property
+    def aside(self) -> dict[tuple[str, str], list[Travelling]]:
+        """Late rows and duplicates by (step, port), if they were to be kept."""
+        return self._setting.aside
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        return self._setting.topics
+
+    def counts(self) -> dict[str, Counts]:
+        """Totals by step; `held` is now."""
+        return {operator.name: operator.total for operator in self._operators.values()}
+
+    def last_counts(self) -> dict[str, Counts]:
+        """Those of the last batch alone."""
+        return {operator.name: operator.counts for operator in self._operators.values()}
+
+
+def run(plan: Plan, schedule: Mapping[str, Iterable[Batch]] | Iterable[Batch]) -> list[Record]:
+    """Runs whole schedules, one for each flow by its name; a plan of one flow takes the batches alone."""
+    if not isinstance(schedule, Mapping):
+        if len(plan.flows) != 1:
+            names = ", ".join(repr(flow.name) for flow in plan.flows)
+            raise UsageError(
+                f"{plan.app} has {len(plan.flows)} flows",
+                why="each has its own watermark, so each has its own schedule",
+                fix=f"give a schedule for each of {names}",
+            )
+        schedule = {plan.flows[0].name: schedule}
+    records: list[Record] = []
+    for flow in plan.flows:
+        engine = Engine(plan, flow)
+        for batch in schedule.get(flow.name, ()):
+            engine.batch(batch)
+        records += engine.records
+    return records
+
+
+def topics_of(flow: Flow) -> tuple[str, ...]:
+    """The topics a flow reads, sorted: an arrival's source is a place in here."""
+    return tuple(sorted({step.node.event.topic for step in flow.sources if isinstance(step.node, declared.Read)}))
+
+
+def _operator(step: Step, setting: Setting) -> Operator:
+    node = step.node
+    match node:
+        case declared.Read():
+            return Source(step, setting, millis(node.skew))
+        case declared.Filter():
+            return Filter(step, setting, node)
+        case declared.Project():
+            return Project(step, setting, node)
+        case declared.MapRows():
+            return MapRows(step, setting, node)
+        case declared.Dedup():
+            return Dedup(step, setting, node)
+        case declared.Aggregated():
+            return Windowed(step, setting, node)
+    raise AssertionError(f"{node} is no step of its own")
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    """A watermark never goes back (rule T4)."""
+    if one is None or other is None:
+        return other if one is None else one
+    return max(one, other)

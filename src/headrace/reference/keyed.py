@@ -1,0 +1,214 @@
+"""Steps with state per key: windows and dedup, over the state machines of `steps/`."""
+
+from __future__ import annotations
+
+import heapq
+from operator import itemgetter
+from typing import Any
+
+from headrace.base.clock import from_micros
+from headrace.base.duration import millis
+from headrace.base.errors import DoesNotFit
+from headrace.base.ids import stable_id
+from headrace.expr import by_index, compile
+from headrace.model import declared
+from headrace.model.window import Sliding
+from headrace.plan.plan import Step
+from headrace.reference.batch import DERIVED, END, Dead, Travelling
+from headrace.reference.keys import key_text
+from headrace.reference.operator import Moment, Operator, Setting
+from headrace.reference.stateless import Evaluate, row_of
+from headrace.steps import plain
+from headrace.steps.emission import Passes
+from headrace.steps.row import DUPLICATE, HELD, LATE, MILLI, USED, Result, Row
+from headrace.steps.spec import step_of
+
+Key = tuple[Any, ...]
+
+_order = itemgetter(0)
+
+
+class Keyed(Operator):
+    """One state per key; a heap of (due, key) tells which keys time has something to say to."""
+
+    def __init__(self, step: Step, setting: Setting, node: declared.Aggregated | declared.Dedup) -> None:
+        super().__init__(step, setting)
+        module, self._spec = step_of(node)
+        self._new, self._step, self._on_time, self._due = module.State, module.step, module.on_time, module.due
+        key = node.keys if isinstance(node, declared.Aggregated) else node.id
+        self._key = row_of([value for _, value in key], node.of.columns)
+        self._args = _arguments(node) if isinstance(node, declared.Aggregated) else _no_arguments
+        self._hold = millis(step.hold)
+        self._by_clock = step.by_clock
+        self._states: dict[Key, Any] = {}
+        self._timers: list[tuple[int, int, Key]] = []
+        self._registered: dict[Key, int] = {}
+        self._number = 0  # keeps the heap from comparing keys
+
+    def take(self, rows: list[Travelling], moment: Moment) -> None:
+        before, watermark = self._times(moment)
+        touched = self._apply(sorted(rows, key=_order), before, moment) if rows else {}
+        for key, held in touched.items():
+            self._move_time(key, held, watermark, moment.clock)
+        if watermark is not None:
+            while self._timers and self._timers[0][0] <= watermark:
+                due, _, key = heapq.heappop(self._timers)
+                if self._registered.get(key) == due:
+                    del self._registered[key]
+                    self._move_time(key, self._states[key].held, watermark, moment.clock)
+
+    def _times(self, moment: Moment) -> tuple[int | None, int | None]:
+        """W(k-1) and W(k) as this step meets them: less its hold (rule T6), or the clock (rule W7)."""
+        if self._by_clock:
+            return moment.clock, END if moment.watermark == END else moment.clock
+        before, watermark, hold = moment.before, moment.watermark, self._hold
+        return None if before is None else before - hold, None if watermark is None else watermark - hold
+
+    def _apply(self, rows: list[Travelling], before: int | None, moment: Moment) -> dict[Key, int]:
+        """Rows in order R2 under W(k-1); gives the keys they touched, with what each held before."""
+        states, step, spec, counts = self._states, self._step, self._spec, self.counts
+        named = not self._by_clock
+        wants_cause = self._wants_cause
+        touched: dict[Key, int] = {}
+        late: list[Travelling] = []
+        used: list[Travelling] = []
+        duplicates: list[Travelling] = []
+        for row in rows:
+            try:
+                key = self._key(row.values)
+                args = self._args(row.values)
+            except DoesNotFit as misfit:
+                self.bury(row, misfit.code, misfit.what)
+                continue
+            state = states.get(key)
+            if state is None:
+                state = states[key] = self._new()
+            if key not in touched:
+                touched[key] = state.held
+            order = row.order if named else (moment.clock * MILLI, *row.order[1:])
+            cause = (row.id or self.setting.cause(row)) if wants_cause else ""
+            verdict = step(spec, state, Row(order[0], order, args, cause), before)
+            if verdict is HELD:
+                continue
+            if verdict is USED:
+                used.append(row)
+            elif verdict is LATE:
+                late.append(row)
+            elif verdict is DUPLICATE:
+                duplicates.append(row)
+            else:
+                self.bury(row, verdict)
+        counts.used += len(used)
+        counts.late += len(late)
+        counts.duplicates += len(duplicates)
+        self.give(used)
+        self.put_aside(duplicates, "duplicates")
+        if late:
+            met = (from_micros((before or 0) * MILLI),)
+            self.put_aside([row._replace(values=row.values + met) for row in late], "late")
+        return touched
+
+    def _move_time(self, key: Key, held: int, watermark: int | None, clock: int) -> None:
+        state = self._states[key]
+        results, used = self._on_time(self._spec, state, watermark, clock, self._passes(key))
+        self.counts.used += used
+        self.counts.held += state.held - held
+        if results:
+            self._send(key, results)
+        if state.empty:
+            del self._states[key]
+            self._registered.pop(key, None)
+            return
+        due = self._due(self._spec, state)
+        if due is not None and self._registered.get(key) != due:
+            self._registered[key] = due
+            self._number += 1
+            heapq.heappush(self._timers, (due, self._number, key))
+
+    @property
+    def _wants_cause(self) -> bool:
+        return False
+
+    def _passes(self, key: Key) -> Passes | None:
+        return None
+
+    def _send(self, key: Key, results: list[Result]) -> None:
+        raise NotImplementedError
+
+
+class Dedup(Keyed):
+    """Rows pass or are duplicates; time only makes it forget."""
+
+
+class Windowed(Keyed):
+    """Aggregates per key and window."""
+
+    def __init__(self, step: Step, setting: Setting, node: declared.Aggregated) -> None:
+        super().__init__(step, setting, node)
+        self._per_row = isinstance(node.window, Sliding)
+        self._back = [plain.back(value.type) for value in node.values]
+        self._having = None if node.having is None else compile(node.having, by_index(node.columns))
+
+    @property
+    def _wants_cause(self) -> bool:
+        return self._per_row
+
+    def _passes(self, key: Key) -> Passes | None:
+        having = self._having
+        if having is None:
+            return None
+
+        def passes(result: Result) -> bool:
+            values = self._values(key, result)
+            try:
+                return having(values) is True
+            except DoesNotFit as misfit:
+                told = Dead(self.name, result.cause, self.name, misfit.code, misfit.what, values)
+                self.setting.dead.append(told)
+                return False
+
+        return passes
+
+    def _send(self, key: Key, results: list[Result]) -> None:
+        plan = self.setting.plan
+        text = key_text(key)
+        source = DERIVED + self.step.ordinal
+        made = []
+        for result in results:
+            id = stable_id(plan.app, plan.version, self.name, text, result.cause)
+            order = (result.time, source, 0, result.revision, id)
+            made.append(Travelling(order, id, result.cause, self._values(key, result)))
+        self.give(made)
+
+    def _values(self, key: Key, result: Result) -> tuple[Any, ...]:
+        """The columns of rule F2."""
+        told = [
+            value if back is None or value is None else back(value)
+            for back, value in zip(self._back, result.values, strict=True)
+        ]
+        start = None if result.start is None else from_micros(result.start)
+        end = None if result.end is None else from_micros(result.end)
+        return (*key, start, end, result.kind, result.revision, *told)
+
+
+def _no_arguments(values: Any) -> tuple[Any, ...]:
+    return ()
+
+
+def _arguments(node: declared.Aggregated) -> Evaluate:
+    """One function from a row's values to the plain arguments of all aggregates."""
+    nothing = (None,) * len(node.values)
+    if all(value.argument is None for value in node.values):
+        return lambda values: nothing
+    read = by_index(node.of.columns)
+    functions = [_argument(value.argument, read) for value in node.values]
+    return lambda values: tuple([function(values) for function in functions])
+
+
+def _argument(expression: Any, read: Any) -> Evaluate:
+    if expression is None:
+        return lambda values: None
+    get, convert = compile(expression, read), plain.into(expression.type)
+    if convert is None:
+        return get
+    return lambda values: None if (value := get(values)) is None else convert(value)

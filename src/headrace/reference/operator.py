@@ -1,0 +1,108 @@
+"""An operator: a plan's step ready to run, with an inbox, readers behind its ports, and its counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from headrace.plan.plan import Flow, Plan, Step
+from headrace.reference.batch import DERIVED, Arrival, Dead, Record, Travelling
+from headrace.reference.counts import Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When a batch runs: W(k-1), W(k) and its clock, in ms."""
+
+    before: int | None
+    watermark: int | None
+    clock: int
+
+
+@dataclass(slots=True)
+class Setting:
+    """What the operators of one flow share. `aside`: late rows and duplicates, by step and port, if `keep_aside`."""
+
+    plan: Plan
+    flow: Flow
+    topics: tuple[str, ...]  # sorted: a row's source is its topic's place here
+    keep_aside: bool = False
+    records: list[Record] = field(default_factory=list)
+    dead: list[Dead] = field(default_factory=list)
+    aside: dict[tuple[str, str], list[Travelling]] = field(default_factory=dict)
+
+    def cause(self, row: Travelling) -> str:
+        """Rule D2: topic/partition/offset of a row of the log, unless a step gave it another."""
+        return row.cause or f"{self.topics[row.order[1]]}/{row.order[2]}/{row.order[3]}"
+
+    def origin(self, row: Travelling) -> str:
+        source = row.order[1]
+        return self.topics[source] if source < DERIVED else self.flow.step(source - DERIVED).name
+
+    def bury(self, row: Travelling, step: str, reason: str, error: str) -> None:
+        self.dead.append(Dead(self.origin(row), self.cause(row), step, reason, error, row.values))
+
+
+class Operator:
+    """Takes what is in its inbox, once a batch."""
+
+    def __init__(self, step: Step, setting: Setting) -> None:
+        self.step = step
+        self.name = step.name
+        self.setting = setting
+        self.inbox: list[Travelling] = []
+        self.readers: dict[str, list[list[Travelling]]] = {"rows": [], "late": [], "duplicates": []}
+        self.total = Counts()
+        self.counts = Counts()
+
+    def run(self, moment: Moment) -> None:
+        """One batch: counts start anew, are checked, and join the total."""
+        rows, held = self.inbox[:], self.total.held
+        self.inbox.clear()  # readers hold this very list
+        self.counts = Counts(received=len(rows), held=held)
+        self.take(rows, moment)
+        self.counts.check(self.name, held)
+        self.total.add(self.counts)
+
+    def take(self, rows: list[Travelling], moment: Moment) -> None:
+        raise NotImplementedError
+
+    def give(self, rows: Sequence[Travelling], port: str = "rows") -> None:
+        for inbox in self.readers[port]:
+            inbox.extend(rows)
+
+    def put_aside(self, rows: Sequence[Travelling], port: str) -> None:
+        """Late rows and duplicates: to whoever reads them; counted in any case."""
+        self.give(rows, port)
+        if self.setting.keep_aside and rows:
+            self.setting.aside.setdefault((self.name, port), []).extend(rows)
+
+    def bury(self, row: Travelling, reason: str, error: str = "") -> None:
+        """A dead letter (rules B2, B3, T2)."""
+        self.counts.dead += 1
+        self.setting.bury(row, self.name, reason, error)
+
+
+class Source(Operator):
+    """A stream's rows as they come from the log; those dated too far ahead are dead letters (rule T2)."""
+
+    def __init__(self, step: Step, setting: Setting, skew: int) -> None:
+        super().__init__(step, setting)
+        self._skew = skew  # ms
+        self.arrivals: list[Arrival] = []
+
+    def run(self, moment: Moment) -> None:
+        arrivals, self.arrivals = self.arrivals, []
+        limit = (moment.clock + self._skew) * 1_000
+        self.counts = Counts(received=len(arrivals))
+        passed = []
+        for time, source, partition, offset, values in arrivals:
+            row = Travelling((time, source, partition, offset, ""), "", "", values)
+            if time > limit:
+                self.bury(row, "future")
+            else:
+                passed.append(row)
+        self.counts.used = len(passed)
+        self.give(passed)
+        self.counts.check(self.name)
+        self.total.add(self.counts)

@@ -1,0 +1,67 @@
+"""From a declared node to the step that runs it: its module and its spec, the same for every engine."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from types import ModuleType
+from typing import Any
+
+from headrace.base.clock import MICROSECOND
+from headrace.base.duration import millis
+from headrace.expr.types import DecimalType
+from headrace.model import declared
+from headrace.model.aggregate import Bound
+from headrace.model.window import AtClose, Emit, Hopping, Session, Sliding, Tumbling
+from headrace.steps import aggregate, dedup, forever, plain, session, slices, sliding
+from headrace.steps.emission import Policy
+
+Spec = slices.Spec | session.Spec | sliding.Spec | forever.Spec | dedup.Spec
+
+
+def step_of(node: declared.Aggregated | declared.Dedup) -> tuple[ModuleType, Spec]:
+    """The step's module (`State`, `step`, `on_time`, `due`) and its spec."""
+    if isinstance(node, declared.Dedup):
+        return dedup, dedup.Spec(within=_micros(node.within))
+    window = node.window
+    values: dict[str, Any] = {
+        "having": node.having is not None,
+        "aggregates": tuple(_aggregate(value) for value in node.values),
+    }
+    if isinstance(window, Sliding):
+        return sliding, sliding.Spec(size=_micros(window.size), lateness=_micros(node.lateness), **values)
+    values["emit"] = _policy(node.emit)
+    if isinstance(window, Session):
+        return session, session.Spec(gap=_micros(window.gap), lateness=_micros(node.lateness), **values)
+    if isinstance(window, Tumbling | Hopping):
+        return slices, slices.Spec(
+            size=_micros(window.size),
+            every=_micros(window.every if isinstance(window, Hopping) else window.size),
+            offset=_micros(window.offset),
+            lateness=_micros(node.lateness),
+            by_clock=window.time == "processing",
+            **values,
+        )
+    return forever, forever.Spec(**values)
+
+
+def _aggregate(value: Bound) -> aggregate.Spec:
+    of = None if value.argument is None else value.argument.type
+    return aggregate.Spec(
+        name=value.name,
+        kind=value.kind,
+        of="" if of is None else plain.kind(of),
+        scale=of.scale if isinstance(of, DecimalType) else 0,
+        precision=value.type.precision if isinstance(value.type, DecimalType) else 0,
+        n=value.n,
+        q=value.q,
+    )
+
+
+def _policy(emit: Emit) -> Policy:
+    if isinstance(emit, AtClose):
+        return Policy(early=0 if emit.early is None else millis(emit.early))
+    return Policy(on_change=True)
+
+
+def _micros(value: timedelta) -> int:
+    return value // MICROSECOND

@@ -1,0 +1,205 @@
+"""A test run: send events, move time, read what came out. Rules R3 and T2-T4 decide the watermark, as on Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, time, timedelta
+from difflib import get_close_matches
+from typing import Any
+
+from headrace.base.clock import HandClock, from_micros, micros, utc
+from headrace.base.errors import BadTime, UsageError
+from headrace.model.app import App
+from headrace.model.event import EventType, event_type
+from headrace.plan.plan import build
+from headrace.reference.batch import END, Arrival, Batch
+from headrace.reference.counts import Counts
+from headrace.reference.engine import Engine
+from headrace.reference.frontier import Watermark
+from headrace.testing.rows import Rows
+
+DAY = date(2026, 11, 3)
+"""The day of `t.time("10:00")`."""
+
+
+@contextmanager
+def run(app: App, *, partitions: int | Mapping[str, int] = 1, now: datetime | None = None) -> Iterator[Run]:
+    """Runs an app in the test. `partitions`: of every topic, or by topic. `now`: where the clock starts; by default the
+    end of the test's day, so that no event of the day is dated in the future (rule T2)."""
+    yield Run(app, partitions=partitions, now=now)
+
+
+class Run:
+    """An app under test."""
+
+    def __init__(self, app: App, *, partitions: int | Mapping[str, int] = 1, now: datetime | None = None) -> None:
+        plan = build(app)
+        self._app = app
+        self._clock = HandClock(now or datetime.combine(DAY + timedelta(days=1), time(), UTC))
+        self._engines = [Engine(plan, flow, keep_aside=True) for flow in plan.flows]
+        topics = {topic for engine in self._engines for topic in engine.topics}
+        counts = dict.fromkeys(topics, partitions) if isinstance(partitions, int) else dict(partitions)
+        self._watermarks = [Watermark(engine.flow, self._now, counts) for engine in self._engines]
+        self._offsets: dict[tuple[str, int], int] = {}
+        self._columns = {exit.topic.name: exit.columns for flow in plan.flows for exit in flow.exits}
+        self._ended = False
+
+    # -- time
+
+    @property
+    def now(self) -> datetime:
+        """The clock of this run. Only `advance` moves it."""
+        return self._clock.now()
+
+    def time(self, text: str) -> datetime:
+        """A time of the test's day, in UTC: `t.time("10:00")`."""
+        try:
+            return datetime.combine(DAY, time.fromisoformat(text), UTC)
+        except ValueError:
+            raise BadTime(f"{text!r} is no time of day", fix='write it like "10:00" or "10:00:05.250"') from None
+
+    def advance(self, by: str | timedelta) -> None:
+        """Lets the clock run, in silence: partitions become idle, and a quiet stream's windows close (rule T3)."""
+        self._clock.advance(by)
+        self._turn({})
+
+    def end(self) -> None:
+        """The end of input: everything closes."""
+        self._turn({}, END)
+        self._ended = True
+
+    def watermark(self, topic: str | None = None) -> datetime | None:
+        """How far event time has come, for the flow that reads `topic`; None before the first event."""
+        index = next((n for n, engine in enumerate(self._engines) if topic in (None, *engine.topics)), None)
+        if index is None:
+            raise self._unread(topic or "")
+        found = self._engines[index].watermark
+        return None if found is None else from_micros(found * 1_000)
+
+    # -- in
+
+    def send(self, *events: Any, partition: int = 0) -> None:
+        """Each event in a batch of its own (rule R3)."""
+        for event in events:
+            self.batch(event, partition=partition)
+
+    def batch(self, *events: Any, partition: int = 0) -> None:
+        """All events in one batch; the watermark moves after it."""
+        if self._ended:
+            raise UsageError("the input has ended", why="t.end() was called", fix="send before t.end()")
+        arrived: dict[str, list[tuple[int, int, int, tuple[Any, ...]]]] = {}
+        for event in events:
+            described = event_type(type(event))
+            self._check_read(described)
+            at = self._now * 1_000 if not described.time else micros(getattr(event, described.time))
+            offset = self._offsets.get((described.topic, partition), 0)
+            self._offsets[described.topic, partition] = offset + 1
+            values = tuple(getattr(event, column.name) for column in described.columns)
+            arrived.setdefault(described.topic, []).append((at, partition, offset, values))
+        self._turn(arrived)
+
+    def mark(self, event: type, at: datetime, *, partition: int = 0) -> None:
+        """A producer's mark: nothing older than `at` follows in this partition (rule T7)."""
+        described = event_type(event)
+        self._check_read(described)
+        for engine, watermark in zip(self._engines, self._watermarks, strict=True):
+            if described.topic in engine.topics:
+                watermark.mark(described.topic, partition, micros(utc(at)), self._now)
+        self._turn({})
+
+    # -- out
+
+    def read(self, topic: str, columns: str | None = None) -> Rows:
+        """All rows that a topic holds by now; with `columns`, only those: `t.read("spend", "card, spent")`."""
+        if topic not in self._columns:
+            raise _no_such(topic, "nothing is sent to the topic", self._columns)
+        names = [column.name for column in self._columns[topic]]
+        rows = [record.values for engine in self._engines for record in engine.records if record.topic == topic]
+        found = Rows(names, rows, self._note())
+        return found if columns is None else found.only(columns)
+
+    def records(self, topic: str) -> Rows:
+        """The same as records: key, stable id and event time (rules D2, F1, F3)."""
+        self.read(topic)  # says so if there is no such topic
+        found = [r for engine in self._engines for r in engine.records if r.topic == topic]
+        return Rows(("key", "id", "time"), ((r.key, r.id, from_micros(r.time)) for r in found), self._note())
+
+    def dead(self, origin: str | None = None) -> Rows:
+        """Dead letters, of one topic or all: where each came from, which step refused it, why, and its values."""
+        found = [d for engine in self._engines for d in engine.dead if origin in (None, d.origin)]
+        rows = ((d.origin, d.cause, d.step, d.reason, d.error, list(d.values)) for d in found)
+        return Rows(("origin", "cause", "step", "reason", "error", "values"), rows)
+
+    def late(self, step: str) -> Rows:
+        """Rows that came too late for a window, with the watermark they met; also if no stream reads them."""
+        return self._aside(step, "late")
+
+    def duplicates(self, step: str) -> Rows:
+        """Rows that a dedup left out."""
+        return self._aside(step, "duplicates")
+
+    def counts(self, step: str) -> Counts:
+        """What became of a step's rows so far (rule D3)."""
+        known = {name: counts for engine in self._engines for name, counts in engine.counts().items()}
+        if step not in known:
+            raise _no_such(step, "there is no step", known)
+        return known[step]
+
+    # -- inside
+
+    @property
+    def _now(self) -> int:
+        return micros(self._clock.now()) // 1_000
+
+    def _turn(
+        self, arrived: Mapping[str, list[tuple[int, int, int, tuple[Any, ...]]]], watermark: int | None = None
+    ) -> None:
+        """One batch in every flow."""
+        clock = self._now
+        for engine, moving in zip(self._engines, self._watermarks, strict=True):
+            rows = []
+            for source, topic in enumerate(engine.topics):
+                for at, partition, offset, values in arrived.get(topic, ()):
+                    rows.append(Arrival(at, source, partition, offset, values))
+                    moving.row(topic, partition, at, clock)
+            engine.batch(Batch(rows, watermark or moving.at(clock), clock))
+
+    def _aside(self, step: str, port: str) -> Rows:
+        self.counts(step)  # says so if there is no such step
+        for engine in self._engines:
+            for found in engine.flow.steps:
+                if found.name == step:
+                    entering = getattr(found.node, "of", found.node).columns
+                    names = [column.name for column in entering] + (["watermark"] if port == "late" else [])
+                    return Rows(names, (row.values for row in engine.aside.get((step, port), ())))
+        raise AssertionError("counts knew the step")
+
+    def _note(self) -> str:
+        """What may explain that nothing came out."""
+        totals = [counts for engine in self._engines for counts in engine.counts().values()]
+        told = {
+            "held": sum(c.held for c in totals),
+            "filtered": sum(c.filtered for c in totals),
+            "late": sum(c.late for c in totals),
+            "dead": sum(len(engine.dead) for engine in self._engines),
+            "duplicates": sum(c.duplicates for c in totals),
+        }
+        return ", ".join(f"{count} {what}" for what, count in told.items() if count)
+
+    def _check_read(self, described: EventType) -> None:
+        if not any(described.topic in engine.topics for engine in self._engines):
+            raise self._unread(described.topic)
+
+    def _unread(self, topic: str) -> UsageError:
+        known = dict.fromkeys(topic for engine in self._engines for topic in engine.topics)
+        return _no_such(topic, f"no stream of {self._app.name} that reaches an output reads the topic", known)
+
+
+def _no_such(name: str, what: str, known: Mapping[str, Any]) -> UsageError:
+    near = get_close_matches(name, known, 1)
+    return UsageError(
+        f"{what} {name!r}",
+        why=f"there is {', '.join(known) or 'none'}",
+        fix=f"did you mean {near[0]!r}?" if near else "",
+    )
