@@ -12,6 +12,8 @@ from headrace.base.money import Money, money
 from headrace.model.aggregate import avg, collect, count, distinct, first, last, max, min, quantile, sum, top
 from headrace.model.app import App, marked
 from headrace.model.event import event
+from headrace.model.stream import Stream
+from headrace.model.table import Table
 from headrace.model.window import at_close, forever, hopping, on_change, session, sliding, tumbling
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ __all__ = [
     "App",
     "HeadraceError",
     "Money",
+    "Stream",
+    "Table",
     "at_close",
     "avg",
     "col",

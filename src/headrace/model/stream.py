@@ -20,7 +20,7 @@ from headrace.model.window import AtClose, Emit, Forever, Sliding, Window
 if TYPE_CHECKING:
     from headrace.model.app import App
 
-RESERVED = frozenset({"window_start", "window_end", "kind", "revision", "watermark"})
+RESERVED = frozenset({"window_start", "window_end", "kind", "revision"})
 Named = tuple[tuple[str, Any], ...]
 
 
@@ -82,8 +82,10 @@ class Stream:
     def dedup(self, id: str, *, within: str | timedelta) -> Stream:
         """Keeps the first row to arrive for each id; the others come out at `.duplicates`."""
         place = here()
-        ids = _columns_named(id, self, place)
-        return Stream(self.app, declared.Dedup(of=self.node, id=ids, within=duration(within), where=place), self.key)
+        ids, kept = _columns_named(id, self, place), duration(within)
+        if kept <= timedelta(0):
+            raise BadStep(f"a dedup within {show(kept)} remembers nothing", fix='say within="1 h"', where=place)
+        return Stream(self.app, declared.Dedup(of=self.node, id=ids, within=kept, where=place), self.key)
 
     def key_by(self, columns: str) -> Stream:
         """Rows with equal keys meet: windows are per key. An event's own key is the key until then."""
@@ -120,9 +122,9 @@ class Stream:
                             where=place)  # fmt: skip
         if isinstance(window, Sliding) and emit is not None:
             raise BadWindow("a sliding window emits once per event", why="rule W2", fix="leave emit out", where=place)
-        if clash := sorted(RESERVED & {c.name for c in self.columns}):
-            raise BadWindow(f"the column {clash[0]!r} has a name that results use", why="rule F2 reserves it",
-                            fix=f'rename it first: .select("..., {clash[0]} as ...")', where=place)  # fmt: skip
+        if clash := sorted(RESERVED & {name for name, _ in self.key}):
+            raise BadWindow(f"the key {clash[0]!r} has a name that results use", why="rule F2 reserves it",
+                            fix=f'.key_by("{clash[0]} as ...")', where=place)  # fmt: skip
         return WindowedStream(self, window, allowed, emit or AtClose())
 
     @property
@@ -147,6 +149,9 @@ class Stream:
     def _side(self, port: str, kind: type, owner: str) -> Stream:
         if not isinstance(self.node, kind):
             raise BadStep(f"this stream has no .{port}", why=f"only the result of {owner} has it", where=here())
+        if port == "late" and any(c.name == "watermark" for c in self.node.of.columns):
+            raise BadStep("the column 'watermark' is taken", why="late rows say there which watermark they met",
+                          fix='rename it first: .select("..., watermark as ...")', where=here())  # fmt: skip
         side = declared.Side(of=self.node, port=port, where=here())  # type: ignore[arg-type]
         return Stream(self.app, side, self.key if port == "duplicates" else _source_key(self))
 

@@ -156,6 +156,10 @@ class _Walk:
             hold=ZERO if before is None else before.hold + _holds(before.node),
             level=(0 if before is None else before.level) + int(isinstance(node, STAGED)),
         )
+        if before is not None and before.by_clock and isinstance(node, declared.Dedup | declared.Aggregated):
+            raise BadApp(f"{step.name} comes after {before.name}, which follows processing time",
+                         why="results of a processing-time window have no event time to go by (rule W7)",
+                         fix="let the first window follow event time", where=node.where)  # fmt: skip
         if any(s.name == step.name for s in self.steps):
             raise BadApp(f"two steps are called {step.name!r}", why="names make stable ids", fix='.named("...")',
                          where=node.where)  # fmt: skip

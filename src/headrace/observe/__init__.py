@@ -1,0 +1,1 @@
+"""What is happening, as values: one snapshot type per thing shown. Receives, never calls."""

@@ -1,0 +1,27 @@
+"""A part of the stack as shown: embedded or your own, where it is, whether it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+
+State = Literal["running", "stopped", "dead", "silent"]
+"""`dead`: it ended by itself or was killed; `silent`: it should answer and does not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartView:
+    """One server. Addresses here never hold a password."""
+
+    name: str
+    kind: Literal["embedded", "own"]
+    state: State
+    address: str
+    pid: int | None = None
+    memory_mb: int | None = None
+    uptime: timedelta | None = None
+    log: Path | None = None
+    trouble: str = ""
+    """Why it is silent."""

@@ -1,0 +1,82 @@
+"""A running flow at one moment: where time stands, who holds it back, and where every row went (rule D3)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+TERMS = ("in", "used", "filtered", "late", "dead", "duplicates", "held")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Rows of one step since its state began: `entered` + held before = the others + `held` now."""
+
+    step: str
+    entered: int = 0
+    used: int = 0
+    filtered: int = 0
+    late: int = 0
+    dead: int = 0
+    duplicates: int = 0
+    held: int = 0
+
+    @property
+    def missing(self) -> int:
+        """Rows that went nowhere; anything but 0 is a fault of Headrace."""
+        return self.entered - (self.used + self.filtered + self.late + self.dead + self.duplicates + self.held)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionSnapshot:
+    """How far a partition was read."""
+
+    topic: str
+    partition: int
+    offset: int
+    behind: int
+    frontier: datetime | None
+    idle: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowSnapshot:
+    """One flow after a batch."""
+
+    app: str
+    version: str
+    flow: str
+    mode: str
+    state: str  # "starting" | "running" | "waiting" | "restarting" | "stopped" | "failed"
+    batch: int = -1
+    rows: int = 0
+    rows_per_second: float = 0.0
+    batch_ms: int = 0
+    watermark: datetime | None = None
+    partitions: tuple[PartitionSnapshot, ...] = ()
+    counts: tuple[Counts, ...] = ()
+    state_keys: int = 0
+    state_bytes: int = 0
+    restarts: int = 0
+    error: str = ""
+    at: datetime | None = None
+
+    @property
+    def slowest(self) -> PartitionSnapshot | None:
+        """The partition that holds the watermark: the least frontier of those that are not idle."""
+        awake = [(p.frontier, n, p) for n, p in enumerate(self.partitions) if not p.idle and p.frontier is not None]
+        return min(awake)[2] if awake else None
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(slots=True)
+class Board:
+    """The latest snapshot of every flow of a run, for whoever wants to look."""
+
+    flows: dict[str, FlowSnapshot] = field(default_factory=dict)
+
+    def put(self, snapshot: FlowSnapshot) -> None:
+        self.flows[snapshot.flow] = snapshot

@@ -1,0 +1,110 @@
+"""Declarations that could never run are refused where they stand (rule B4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import headrace as hr
+from headrace.base.errors import DeclarationError
+from tests.shapes import Payment, Reading
+
+
+def payments() -> hr.Stream:
+    return hr.App("bank").stream(Payment, disorder="30 s")
+
+
+def readings() -> hr.Stream:
+    return hr.App("bank").stream(Reading, disorder="30 s")
+
+
+REFUSED: dict[str, tuple[Callable[[], object], str]] = {
+    "unknown column": (lambda: payments().where("amont > 0"), "unknown-column"),
+    "condition that is none": (lambda: payments().where("amount"), "bad-step"),
+    "wrong types": (lambda: payments().where("amount > 'x'"), "expression-type"),
+    "aggregate of text": (
+        lambda: payments().window(hr.tumbling("1 h"), lateness="0 s").agg(x=hr.sum("country")),
+        "bad-aggregate",
+    ),
+    "window without lateness": (lambda: payments().window(hr.tumbling("1 h")), "bad-window"),
+    "zero size": (lambda: hr.tumbling("0 s"), "bad-window"),
+    "negative size": (lambda: hr.tumbling("-1 min"), "bad-window"),
+    "hop larger than size": (lambda: hr.hopping("1 h", every="2 h"), "bad-window"),
+    "zero gap": (lambda: hr.session(gap="0 s"), "bad-window"),
+    "negative lateness": (lambda: payments().window(hr.tumbling("1 h"), lateness="-1 s"), "bad-window"),
+    "forever without emit": (lambda: payments().window(hr.forever()), "bad-window"),
+    "forever at close": (lambda: payments().window(hr.forever(), emit=hr.at_close()), "bad-window"),
+    "emit on a sliding window": (
+        lambda: payments().window(hr.sliding("1 h"), lateness="0 s", emit=hr.on_change()),
+        "bad-window",
+    ),
+    "lateness by processing time": (
+        lambda: payments().window(hr.tumbling("1 h", time="processing"), lateness="1 s"),
+        "bad-window",
+    ),
+    "random key": (lambda: payments().key_by("rand()"), "expression-refused"),
+    "nullable key": (lambda: readings().key_by("note"), "bad-step"),
+    "late of a filter": (lambda: payments().where("amount > 0").late, "bad-step"),
+    "duplicates of a window": (
+        lambda: payments().window(hr.tumbling("1 h"), lateness="0 s").agg(n=hr.count()).duplicates,
+        "bad-step",
+    ),
+    "aggregates of nothing": (lambda: payments().window(hr.tumbling("1 h"), lateness="0 s").agg(), "bad-step"),
+    "an aggregate that is none": (
+        lambda: payments().window(hr.tumbling("1 h"), lateness="0 s").agg(n="count"),  # type: ignore[arg-type]
+        "bad-step",
+    ),
+    "a taken name": (
+        lambda: payments().window(hr.tumbling("1 h"), lateness="0 s").agg(kind=hr.count()),
+        "bad-step",
+    ),
+    "a map without result type": (lambda: payments().map(lambda p: p), "bad-step"),
+    "a sink that is none": (lambda: payments().to("alerts"), "bad-step"),  # type: ignore[arg-type]
+    "top of nothing": (lambda: hr.top(0, "amount"), "bad-aggregate"),
+    "quantile out of range": (lambda: hr.quantile("amount", 1.5), "bad-aggregate"),
+    "an app's name": (lambda: hr.App("The Bank"), "bad-app"),
+    "a topic declared twice": (
+        lambda: (app := hr.App("bank"), app.topic("x", partitions=1), app.topic("x", partitions=2)),
+        "bad-app",
+    ),
+    "dedup without a bound on its state": (lambda: payments().dedup("payment_id", within="0 s"), "bad-step"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_b4_refused_with_file_line_what_why_and_fix(case: str) -> None:
+    declare, code = REFUSED[case]
+    with pytest.raises(DeclarationError) as caught:
+        declare()
+    error = caught.value
+    assert error.code == code
+    assert error.where is not None
+    assert error.where.file == __file__
+    assert error.why or error.fix
+
+
+def test_a_filter_keeps_the_key_and_a_projection_only_if_it_keeps_the_column() -> None:
+    keyed = payments().key_by("customer_id")
+    assert [name for name, _ in keyed.where("amount > 0").key] == ["customer_id"]
+    assert [name for name, _ in keyed.select("customer_id, amount").key] == ["customer_id"]
+    assert keyed.select("amount").key == ()
+
+
+def test_f2_results_have_keys_bounds_kind_revision_then_values() -> None:
+    result = payments().window(hr.tumbling("1 h"), lateness="0 s").agg(spent=hr.sum("amount"), mean=hr.avg("amount"))
+    assert [str(c) for c in result.columns] == [
+        "card_id text",
+        "window_start time",
+        "window_end time",
+        "kind text",
+        "revision int",
+        "spent decimal(28, 2)",
+        "mean decimal(22, 6)",
+    ]
+
+
+def test_col_builds_the_same_tree_as_text() -> None:
+    by_text = payments().where("amount > 100 and country <> 'DE'")
+    by_col = payments().where((hr.col.amount > 100) & (hr.col.country != "DE"))
+    assert str(by_text.node.condition) == str(by_col.node.condition)

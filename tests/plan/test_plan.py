@@ -1,0 +1,99 @@
+"""Plans: order, names, levels, holds, flows; their text is golden, their fingerprint follows the text."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import headrace as hr
+from headrace.base.errors import BadApp
+from headrace.plan import text
+from headrace.plan.explain import explain
+from headrace.plan.modes import why_not
+from headrace.plan.plan import build
+from tests.shapes import Payment, Reading, spend
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def test_the_plan_of_the_bank_is_golden() -> None:
+    plan = build(spend())
+    assert "\n".join(text.lines(plan.flows[0])) + "\n" == (GOLDEN / "spend.plan").read_text()
+
+
+def test_explain_of_the_bank_is_golden() -> None:
+    assert explain(build(spend()), partitions={"payments": 4}) == (GOLDEN / "spend.explain").read_text()
+
+
+def test_an_app_without_output_is_refused() -> None:
+    app = hr.App("quiet")
+    app.stream(Payment, disorder="0 s")
+    with pytest.raises(BadApp, match="no output"):
+        build(app)
+
+
+def test_t4_a_flow_is_what_is_connected() -> None:
+    app = hr.App("two")
+    app.stream(Payment, disorder="0 s").to(app.topic("a"))
+    app.stream(Reading, disorder="0 s").to(app.topic("b"))
+    assert [flow.name for flow in build(app).flows] == ["payments", "readings"]
+
+
+def test_only_steps_that_reach_an_output_are_planned() -> None:
+    app = hr.App("lean")
+    payments = app.stream(Payment, disorder="0 s")
+    payments.window(hr.tumbling("1 h"), lateness="0 s").agg(n=hr.count())
+    payments.where("amount > 0").to(app.topic("a"))
+    assert [step.name for step in build(app).flows[0].steps] == ["payments", "where-1"]
+
+
+def test_t6_a_step_is_held_back_by_the_lateness_of_the_windows_before_it() -> None:
+    app = hr.App("chained")
+    first = (
+        app.stream(Payment, disorder="0 s").window(hr.tumbling("1 min"), lateness="10 s").agg(spent=hr.sum("amount"))
+    )
+    second = first.window(hr.tumbling("1 h"), lateness="1 min").agg(most=hr.max("spent"))
+    second.to(app.topic("most"))
+    steps = build(app).flows[0].steps
+    assert [(s.name, s.level, s.hold) for s in steps] == [
+        ("payments", 0, timedelta(0)),
+        ("window-1", 1, timedelta(0)),
+        ("window-2", 2, timedelta(seconds=10)),
+    ]
+
+
+def test_the_fingerprint_changes_with_the_plan_and_says_how() -> None:
+    before = build(spend()).flows[0]
+    app = hr.App("bank")
+    app.stream(Payment, disorder="30 s").where("amount > 1").to(app.topic("card-spend"))
+    after = build(app).flows[0]
+    assert text.fingerprint(before) == text.fingerprint(build(spend()).flows[0])
+    assert text.fingerprint(before) != text.fingerprint(after)
+    shown = text.difference(text.lines(before), text.lines(after))
+    assert "-where-1: from payments, where amount > 0" in shown
+    assert "+where-1: from payments, where amount > 1" in shown
+
+
+def test_r5_real_time_says_why_a_window_cannot() -> None:
+    flow = build(spend()).flows[0]
+    assert why_not(flow, "live") == ()
+    assert "watermark stands still" in why_not(flow, "realtime")[0]
+
+
+def test_w7_processing_time_is_refused_in_history() -> None:
+    app = hr.App("clock")
+    payments = app.stream(Payment, disorder="0 s")
+    payments.window(hr.tumbling("1 min", time="processing")).agg(n=hr.count()).to(app.topic("n"))
+    assert "history has none" in why_not(build(app).flows[0], "history")[0]
+
+
+def test_w7_a_processing_time_window_before_an_event_time_step_is_refused() -> None:
+    app = hr.App("clock")
+    first = (
+        app.stream(Payment, disorder="0 s").window(hr.tumbling("1 min", time="processing")).agg(spent=hr.sum("amount"))
+    )
+    first.window(hr.tumbling("1 h"), lateness="0 s").agg(n=hr.count()).to(app.topic("n"))
+    with pytest.raises(BadApp, match="processing time"):
+        build(app)
