@@ -1,0 +1,1 @@
+"""The bank: Headrace's flagship application, written only with the public API."""

@@ -1,0 +1,1 @@
+"""The command line: verbs without ceremony; stdout is data, stderr is talk."""

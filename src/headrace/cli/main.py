@@ -1,0 +1,106 @@
+"""The command `headrace`: its verbs, the settings they share, and how an error leaves it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headrace.base.errors import BadSetting, HeadraceError, UsageError
+from headrace.base.settings import Settings, load
+from headrace.cli import dead, doctor, groups, records, stack, topics
+from headrace.cli.terminal import json_text, talk
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="headrace",
+    help="Stream processing in Python on Apache Spark. Reading verbs take --json; stdout is data, stderr is talk.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # plain help: half the start-up time, and the same on every terminal
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def root(
+    ctx: typer.Context,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting for this call; `headrace config` lists them."),
+    ] = None,
+) -> None:
+    ctx.obj = load(dict(map(_assignment, set_ or ())))
+
+
+for part in (stack, doctor, topics, records, groups, dead):
+    part.register(app)
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise BadSetting(f"--set {text} gives no value", fix="write --set NAME=VALUE")
+    return name.strip(), value
+
+
+def run(arguments: list[str]) -> int:
+    """Runs one command and returns its exit code: 0 ok, 1 failed, 2 usage, 3 environment, 130 interrupted."""
+    try:
+        return int(app(arguments, prog_name="headrace", standalone_mode=False) or 0)
+    except HeadraceError as error:
+        return _say(error, arguments)
+    except typer.TyperException as error:
+        return _say(UsageError(error.format_message(), fix="see --help"), arguments)
+    except (KeyboardInterrupt, typer.Abort):
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:  # `headrace tail | head`: the reader has had enough
+        sys.stdout = open("/dev/null", "w")  # noqa: SIM115, PTH123 (Python flushes it once more at exit)
+        return 0
+    except Exception as unexpected:
+        return _say_unexpected(unexpected, arguments)
+
+
+def _say(error: HeadraceError, arguments: list[str]) -> int:
+    talk(json_text(error.as_dict()) if "--json" in arguments else str(error))
+    return error.exit_code
+
+
+def _say_unexpected(error: Exception, arguments: list[str]) -> int:
+    """A fault of ours: short at the terminal, whole in a file."""
+    import traceback
+    from datetime import UTC, datetime
+
+    trace = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} headrace {' '.join(arguments)}\n{traceback.format_exc()}\n"
+    try:
+        file = _home() / "logs" / "headrace.log"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a") as log:
+            log.write(trace)
+        place = f"the whole of it is in {file}"
+    except OSError:
+        place = trace
+    broken = HeadraceError(
+        f"something went wrong inside Headrace: {type(error).__name__}: {error}",
+        why=place,
+        fix="`headrace doctor` may know; else please report it with that text",
+    )
+    _say(broken, arguments)
+    return EXIT_FAILED
+
+
+def _home() -> Path:
+    try:
+        settings: Settings = load()
+        return settings.home
+    except HeadraceError:
+        return Path(".headrace")
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:]))

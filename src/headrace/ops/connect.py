@@ -1,0 +1,85 @@
+"""The client: what a program does with the log of an app; declarations hold no connection, this does."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, TypeVar
+
+from headrace.base.settings import Settings, load
+from headrace.log import topics
+from headrace.log.broker import Broker
+from headrace.log.consume import Consumer, Deliver
+from headrace.log.produce import Producer
+from headrace.log.table import Table
+from headrace.model.app import App
+from headrace.model.table import Table as DeclaredTable
+from headrace.model.topic import Topic
+from headrace.ops import endpoints
+from headrace.ops.events import event_class
+
+E = TypeVar("E")
+
+
+def connect(app: App, settings: Settings | None = None) -> Client:
+    """Opens the log for an app and makes the topics it declares.
+
+        with hr.connect(bank) as c:
+            c.send(Payment(...))
+            for record in c.consumer(Payment, group="report"):
+                ...
+
+    Without `settings` they are read as the command line does: headrace.toml, then the environment.
+    """
+    broker = endpoints.broker(settings or load())
+    topics.ensure(broker, *app.topics)
+    return Client(app, broker)
+
+
+class Client:
+    """Producers, consumers and tables of one app; leaving the block closes all that it opened."""
+
+    def __init__(self, app: App, broker: Broker) -> None:
+        self.app = app
+        self.broker = broker
+        self._opened = ExitStack()
+        self._senders: dict[type, Producer] = {}
+
+    def producer(self, what: type | Topic, **options: Any) -> Producer:
+        """Sends events of a class to its topic; options are those of `Producer`: spread, acks, linger, ..."""
+        return self._opened.enter_context(Producer(self.broker, what, **options))
+
+    def consumer(
+        self, events: type[E] | list[type[E]], *, group: str, deliver: Deliver = "at-least-once", **options: Any
+    ) -> Consumer[E]:
+        """Reads events as a member of a group; more options are those of `Consumer`: member, commit, start, ..."""
+        return self._opened.enter_context(
+            Consumer(self.broker, events, group=group, deliver=deliver, app=self.app.name, **options)
+        )
+
+    def table(self, table: DeclaredTable | type[E]) -> Table[Any]:
+        """The latest value per key, read from the beginning: `c.table(customers).get("u1")`, `.snapshot()`."""
+        cls = event_class(table.event) if isinstance(table, DeclaredTable) else table
+        return self._opened.enter_context(Table(self.broker, cls, app=self.app.name))
+
+    def send(self, *events: Any) -> None:
+        """Sends events and waits until they are safe. For many, a producer is faster: it waits once, at its end."""
+        kinds = dict.fromkeys(type(event) for event in events)
+        for kind in kinds:
+            if kind not in self._senders:
+                self._senders[kind] = self.producer(kind)
+            self._senders[kind].send_many(event for event in events if type(event) is kind)
+        for kind in kinds:
+            self._senders[kind].flush()
+
+    def close(self) -> None:
+        self._opened.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Passed on, not just closed: a consumer commits what its block was given only when the block ended well.
+        self._opened.__exit__(kind, error, trace)
