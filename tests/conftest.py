@@ -1,0 +1,42 @@
+"""One embedded stack for the whole run, started part by part when a test first asks; every test has its own topic."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from headrace.base.ids import random_id
+from headrace.base.settings import Settings, load
+from headrace.log.broker import Broker
+from headrace.stack import stack as embedded
+from headrace.stack.stack import Addresses
+
+
+@pytest.fixture(scope="session")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """A home of its own for this run; the user's cache, so that jars and kernels are fetched and compiled once."""
+    home = tmp_path_factory.mktemp("home")
+    yield load({"home": str(home), "spark.driver_memory": "1g"}, root=home, env={})
+    embedded.down(home)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def broker(settings: Settings) -> Broker:
+    """The one Kafka of this run."""
+    addresses = embedded.up(settings.home, settings.cache, parts=("kafka",), foreground=True)
+    return Broker.of(settings, embedded=addresses.kafka)
+
+
+@pytest.fixture(scope="session")
+def stack(settings: Settings, broker: Broker) -> Addresses:
+    """Kafka, PostgreSQL and Redis."""
+    return embedded.up(settings.home, settings.cache, foreground=True)
+
+
+@pytest.fixture
+def topic() -> str:
+    """A name that no other test uses; the topic itself is the test's to make."""
+    return f"t-{random_id()[:12]}"
