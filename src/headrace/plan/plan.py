@@ -46,6 +46,16 @@ class Step:
         return isinstance(self.node, STAGED)
 
     @property
+    def ports(self) -> tuple[tuple[str, Columns], ...]:
+        """Its outputs and their columns."""
+        node = self.node
+        if isinstance(node, declared.Dedup):
+            return (("rows", node.columns), ("duplicates", node.columns))
+        if isinstance(node, declared.Aggregated):
+            return (("rows", node.columns), ("late", declared.Side(of=node, port="late").columns))
+        return (("rows", node.columns),)
+
+    @property
     def by_clock(self) -> bool:
         """Follows processing time instead of the watermark (rule W7)."""
         return isinstance(self.node, declared.Aggregated) and getattr(self.node.window, "time", "") == "processing"
@@ -74,6 +84,11 @@ class Flow:
     @property
     def sources(self) -> tuple[Step, ...]:
         return tuple(s for s in self.steps if isinstance(s.node, Read))
+
+    @property
+    def by_topic(self) -> tuple[Step, ...]:
+        """The sources in the order of their topics: a row's source is its place here (rule R2)."""
+        return tuple(sorted(self.sources, key=lambda s: s.node.event.topic if isinstance(s.node, Read) else ""))
 
     def step(self, ordinal: int) -> Step:
         return next(s for s in self.steps if s.ordinal == ordinal)

@@ -1,0 +1,145 @@
+"""The chain's own expressions: packing columns into a payload and back, key texts, stable ids, records, counters.
+
+Each is a Catalyst expression in Scala (jvm/), reached through the gateway; this file gives them Python names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyspark.sql.functions as sf
+
+from headrace.base.ids import stable_id
+from headrace.expr.types import Column, Columns
+from headrace.model import declared
+from headrace.plan.plan import Exit, Flow, Plan, Step
+from headrace.spark.columns import column
+from headrace.spark.functions import spark_type
+from headrace.spark.session import Spark
+
+EXIT = 1_000_000
+"""Chain rows with step EXIT + n go to the flow's n-th exit."""
+DEAD = 2_000_000
+"""Chain rows that go to dead letters; their payload is a whole record."""
+PORTS = {"rows": 0, "late": 1, "duplicates": 2}
+
+RECORD = "topic string, value binary, reason string, key binary, headers array<struct<key: string, value: binary>>"
+"""A dead letter's payload: a whole record."""
+
+
+def ddl(columns: Columns) -> str:
+    """Columns as Spark's DDL."""
+    return ", ".join(f"`{c.name}` {spark_type(c.type)}" for c in columns)
+
+
+def entering(step: Step, flow: Flow) -> tuple[Columns, list[Any], list[Any]]:
+    """What a staged step is handed: the columns of its payload, the expressions behind them, and its key.
+
+    A window gets its key columns, its aggregates' arguments, and all columns only if somebody reads its late rows.
+    """
+    node = step.node
+    assert not isinstance(node, declared.Read | declared.Side)
+    whole = node.of.columns
+    if isinstance(node, declared.Aggregated):
+        named = [(f"k{n}", value) for n, (_, value) in enumerate(node.keys)]
+        named += [(f"a{n}", v.argument) for n, v in enumerate(node.values) if v.argument is not None]
+        columns = tuple(Column(name, value.type, value.nullable) for name, value in named)
+        late = whole if flow.reads(step.ordinal, "late") else ()
+        return (*columns, *late), [value for _, value in named] + [c.name for c in late], [v for _, v in node.keys]
+    key = [value for _, value in node.id] if isinstance(node, declared.Dedup) else []
+    return whole, [c.name for c in whole], key
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The expressions of one session."""
+
+    spark: Spark
+
+    def pack(self, values: Sequence[Any]) -> Any:
+        """Values as one binary column."""
+        return self._call("pack", sf.struct(*(v.alias(f"c{n}") for n, v in enumerate(values))))
+
+    def unpacked(self, schema: str) -> Any:
+        """The payload's columns, as a struct of this DDL."""
+        return self._call("unpack", sf.col("payload"), schema)
+
+    def fields(self, columns: Columns) -> dict[str, Any]:
+        """The payload's columns by name."""
+        struct = self.unpacked(ddl(columns))
+        return {c.name: struct[c.name] for c in columns}
+
+    def key_text(self, values: Sequence[Any]) -> Any:
+        """The wire key of rule F1: one value's text, several as a JSON array; null where there is no key."""
+        return self._call("keyText", sf.struct(*values)) if values else sf.lit(None).cast("binary")
+
+    def encoded(self, columns: Columns) -> Any:
+        """The payload as the JSON of rule F1."""
+        return self._call("encode", self.unpacked(ddl(columns)))
+
+    def json(self, values: Sequence[Any]) -> Any:
+        """Named values as the JSON of rule F1."""
+        return self._call("encode", sf.struct(*values))
+
+    def numbered(self, number: Any) -> Any:
+        """The id of the n-th row that a flat map made of one: rows it made of a row of the log are named by its place
+        (rule D2), the others by the id of their row."""
+        origin = sf.when(sf.length("id") == 16, sf.lower(sf.hex("id")).cast("binary")).otherwise(sf.col("id"))
+        suffix = sf.concat(sf.lit("/"), sf.lpad(number.cast("string"), 6, "0")).cast("binary")
+        return sf.concat(sf.coalesce(origin, sf.lit("").cast("binary")), suffix)
+
+    def counted(self, condition: Any, step: int, yes: str, no: str) -> Any:
+        """The same condition, counting rows under a term of rule D3 where it is true and where it is not ("": not)."""
+        return self._call("tally", condition, step, yes, no)
+
+    def headers(self, plan: Plan, flow: Flow, leaving: Exit) -> Any:
+        """Type, schema and stable id of an exit's records; a row of the log gets its id here, its place is the cause
+        (rule D2)."""
+        topics = [s.node.event.topic for s in flow.by_topic if isinstance(s.node, declared.Read)]
+        name = leaving.topic.name
+        own = self._call(
+            "stableId", sf.struct("key", "src", "part", "off", "id"), json.dumps([plan.app, plan.version, name, topics])
+        )
+        schema = stable_id(name, *map(str, leaving.columns))[:16]
+        return sf.array(
+            _header("hr-type", sf.lit(name).cast("binary")),
+            _header("hr-schema", sf.lit(schema).cast("binary")),
+            _header("hr-id", own),
+        )
+
+    def _call(self, name: str, argument: Any, *more: Any) -> Any:
+        from pyspark.sql.classic.column import Column as Made
+
+        return Made(getattr(self.spark.jvm.Chain, name)(argument._jc, *more))
+
+
+def dead_headers(app: str, topic: Any, record: Any) -> Any:
+    """The headers of a dead letter (rule B1): its own, then where it stood and why it died."""
+    reason = sf.substring_index(record["reason"], ": ", 1)
+    told: Mapping[str, Any] = {
+        "hr-dead-app": sf.lit(app),
+        "hr-dead-topic": topic,
+        "hr-dead-partition": sf.col("part").cast("string"),
+        "hr-dead-offset": sf.col("off").cast("string"),
+        "hr-dead-reason": reason,
+        "hr-dead-error": record["reason"],
+    }
+    marks = [_header(name, value.cast("binary")) for name, value in told.items()]
+    key = sf.when(record["key"].isNotNull(), sf.array(_header("hr-dead-key", record["key"]))).otherwise(_none())
+    return sf.concat(sf.coalesce(record["headers"], _none()), sf.array(*marks), key)
+
+
+def _header(name: str, value: Any) -> Any:
+    return sf.struct(sf.lit(name).alias("key"), value.alias("value"))
+
+
+def _none() -> Any:
+    return sf.array().cast("array<struct<key: string, value: binary>>")
+
+
+def values_of(wanted: Sequence[Any], at: Mapping[str, Any]) -> list[Any]:
+    """Expressions (or plain column names) as Spark columns."""
+    return [at[w] if isinstance(w, str) else column(w, at) for w in wanted]

@@ -1,0 +1,208 @@
+"""Plan to Spark: a flow becomes one streaming frame, from the log source to records for the sink.
+
+source -> routes -> stage 1 -> routes -> stage 2 -> ... -> records. Stateless steps are Spark SQL inside the routes;
+stateful steps and Python functions are stages. Every row says which step it goes to, so one line serves all branches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any
+
+import pyspark.sql.functions as sf
+
+from headrace.expr.types import Columns
+from headrace.model import declared
+from headrace.plan.plan import Exit, Flow, Plan, Step
+from headrace.spark.chain import DEAD, EXIT, PORTS, RECORD, Chain, dead_headers, entering, values_of
+from headrace.spark.columns import column, fault
+from headrace.spark.routes import CHAIN, Gate, Route, routed
+from headrace.spark.stages import staged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Rows of one port on their way through stateless steps: the gates they passed, their columns now."""
+
+    origin: Any
+    values: dict[str, Any]
+    columns: Columns
+    meta: dict[str, Any]
+    gates: tuple[Gate, ...] = ()
+
+
+@dataclass(slots=True)
+class Compiler:
+    """Compiles one flow."""
+
+    plan: Plan
+    flow: Flow
+    chain: Chain
+    _counting: set[int] = field(default_factory=set)  # steps whose rows are counted already, on another copy
+
+    def records(self, source: Any) -> Any:
+        """From the source's frame to (topic, key, value, time, headers), one row per record to write."""
+        frame = routed(_timed(source), self._from_source())
+        for level in range(1, self.flow.levels + 1):
+            steps = [s for s in self.flow.steps if s.staged and s.level == level]
+            frame = staged(self.chain, self.plan, self.flow, steps, frame)
+            frame = routed(frame, [*self._onward(level), *self._from_stage(steps)])
+        return self._encoded(frame)
+
+    # -- routes
+
+    def _from_source(self) -> list[Route]:
+        meta = {
+            "time": sf.col("time"),
+            "before": sf.col("before"),
+            "src": sf.col("topic"),
+            "part": sf.col("partition"),
+            "off": sf.col("offset"),
+            "id": sf.lit(None).cast("binary"),
+        }
+        routes = [self._undecoded(meta)]
+        for number, step in enumerate(self.flow.by_topic):
+            good = sf.col("dead").isNull() & (sf.col("topic") == number)
+            values = {c.name: sf.col(f"e{number}")[c.name] for c in step.node.columns}
+            rows = Rows(origin=good, values=values, columns=step.node.columns, meta=meta)
+            routes += _copies(self._walk(step, "rows", rows))
+        return routes
+
+    def _from_stage(self, steps: list[Step]) -> list[Route]:
+        meta = {name: sf.col(name) for name in ("time", "before", "src", "part", "off", "id")}
+        routes: list[Route] = []
+        for step in steps:
+            for port, columns in step.ports:
+                here = (sf.col("step") == step.ordinal) & (sf.col("port") == PORTS[port])
+                rows = Rows(origin=here, values=self.chain.fields(columns), columns=columns, meta=meta)
+                routes += _copies(self._walk(step, port, rows))
+        return routes
+
+    def _onward(self, level: int) -> list[Route]:
+        """Rows that are bound for exits or later stages go on as they are."""
+        later = [s.ordinal for s in self.flow.steps if s.staged and s.level > level]
+        bound = (sf.col("step") >= EXIT) | sf.col("step").isin(later) if later else sf.col("step") >= EXIT
+        return [Route(origin=bound, columns={name: sf.col(name) for name in CHAIN})]
+
+    def _walk(self, step: Step, port: str, rows: Rows) -> Iterator[Route]:
+        """Follows a port's rows through stateless steps up to stages and exits."""
+        for reader in self.flow.readers(step.ordinal, port):
+            node = reader.node
+            if isinstance(node, declared.Filter):
+                gate = self._gate(reader, rows, [node.condition], passes=column(node.condition, rows.values))
+                yield from self._walk(reader, "rows", replace(rows, gates=(*rows.gates, *gate)))
+            elif isinstance(node, declared.Project):
+                gate = self._gate(reader, rows, [value for _, value in node.values])
+                values = {name: column(value, rows.values) for name, value in node.values}
+                passed = replace(rows, gates=(*rows.gates, *gate), values=values, columns=node.columns)
+                yield from self._walk(reader, "rows", passed)
+            else:
+                yield self._into(reader, rows)
+        for leaving in self.flow.leaving(step.ordinal, port):
+            yield self._out(leaving, rows)
+
+    def _gate(self, step: Step, rows: Rows, expressions: list[Any], passes: Any = None) -> list[Gate]:
+        """A stateless step as a gate. It counts its rows on the first copy that passes it, and only there."""
+        counts = step.ordinal not in self._counting
+        self._counting.add(step.ordinal)
+        broken, words = _faults(expressions, rows)
+        through = sf.lit(value=True) if passes is None else sf.coalesce(passes, sf.lit(value=False))
+        if counts:
+            broken = None if broken is None else self.chain.counted(broken, step.ordinal, "dead", "")
+            through = self.chain.counted(through, step.ordinal, "used", "filtered")
+        return [Gate(fault=broken, dead=self._dead(rows, words) if broken is not None else None, passes=through)]
+
+    def _into(self, step: Step, rows: Rows) -> Route:
+        _, wanted, keys = entering(step, self.flow)
+        broken, words = _faults([e for e in (*wanted, *keys) if not isinstance(e, str)], rows)
+        gate = Gate() if broken is None else Gate(
+            fault=self.chain.counted(broken, step.ordinal, "dead", ""), dead=self._dead(rows, words)
+        )  # fmt: skip
+        key = self.chain.key_text(values_of(keys, rows.values))
+        packed = self.chain.pack(values_of(wanted, rows.values))
+        return self._route(replace(rows, gates=(*rows.gates, gate)), step.ordinal, key, packed)
+
+    def _out(self, leaving: Exit, rows: Rows) -> Route:
+        broken, words = _faults([value for _, value in leaving.key], rows)
+        gate = Gate() if broken is None else Gate(fault=broken, dead=self._dead(rows, words))
+        key = self.chain.key_text(values_of([value for _, value in leaving.key], rows.values))
+        packed = self.chain.pack([rows.values[c.name] for c in leaving.columns])
+        return self._route(replace(rows, gates=(*rows.gates, gate)), EXIT + leaving.ordinal, key, packed)
+
+    def _route(self, rows: Rows, step: int, key: Any, payload: Any) -> Route:
+        columns = {"step": sf.lit(step), "port": sf.lit(0), "key": key, "payload": payload, **rows.meta}
+        return Route(origin=rows.origin, gates=rows.gates, columns=columns)
+
+    # -- dead letters (rules B1, B3)
+
+    def _undecoded(self, meta: dict[str, Any]) -> Route:
+        """Records that the source could not decode, with their original bytes."""
+        record = [self._grave(), *(sf.col(name) for name in ("value", "dead", "key", "headers"))]
+        return Route(origin=sf.col("dead").isNotNull(), columns=self._dead_row(meta, record))
+
+    def _dead(self, rows: Rows, words: Any) -> dict[str, Any]:
+        """A decoded row that a step cannot use: its columns as JSON stand for its bytes."""
+        reason = sf.concat(sf.lit("does-not-fit: "), words)
+        nothing = [sf.lit(None).cast("binary"), sf.lit(None).cast("array<struct<key: string, value: binary>>")]
+        value = self.chain.json([rows.values[c.name].alias(c.name) for c in rows.columns])
+        return self._dead_row(rows.meta, [self._grave(rows.meta["src"]), value, reason, *nothing])
+
+    def _dead_row(self, meta: dict[str, Any], record: list[Any]) -> dict[str, Any]:
+        origin = sf.concat_ws("/", sf.lit(self.plan.app), self._topic(meta["src"]), meta["part"], meta["off"])
+        time = sf.coalesce(meta["time"], sf.lit(0))
+        key = origin.cast("binary")
+        packed = self.chain.pack(record)
+        return {**meta, "time": time, "step": sf.lit(DEAD), "port": sf.lit(0), "key": key, "payload": packed}
+
+    def _grave(self, source: Any = None) -> Any:
+        return sf.concat(self._topic(sf.col("topic") if source is None else source), sf.lit(".dead"))
+
+    def _topic(self, source: Any) -> Any:
+        """The name of a row's topic; what a step made belongs to the flow's first."""
+        first, *others = (s.node.event.topic for s in self.flow.by_topic if isinstance(s.node, declared.Read))
+        return reduce(
+            lambda name, other: sf.when(source == other[0], sf.lit(other[1])).otherwise(name),
+            enumerate(others, 1),
+            sf.lit(first),
+        )
+
+    # -- records
+
+    def _encoded(self, frame: Any) -> Any:
+        """Chain rows as records: the wire form of rule F1, headers with type, schema and stable id."""
+        dead = self.chain.unpacked(RECORD)
+        topic, value = dead["topic"], dead["value"]
+        headers = dead_headers(self.plan.app, self._topic(sf.col("src")), dead)
+        for leaving in self.flow.exits:
+            here = sf.col("step") == EXIT + leaving.ordinal
+            topic = sf.when(here, sf.lit(leaving.topic.name)).otherwise(topic)
+            value = sf.when(here, self.chain.encoded(leaving.columns)).otherwise(value)
+            headers = sf.when(here, self.chain.headers(self.plan, self.flow, leaving)).otherwise(headers)
+        return frame.select(
+            topic.alias("topic"), sf.col("key"), value.alias("value"), sf.col("time"), headers.alias("headers")
+        )
+
+
+def _timed(source: Any) -> Any:
+    """Spark's watermark follows the source's frontier; heartbeats pass it and go no further.
+
+    The odd second half of the predicate keeps Catalyst from pushing it below the watermark.
+    """
+    marked = source.withWatermark("frontier", "0 seconds")
+    return marked.where("offset >= 0 or frontier < timestamp'0001-01-02 00:00:00'")
+
+
+def _copies(routes: Iterator[Route]) -> list[Route]:
+    """Routes of one origin: each reader gets a copy of its own."""
+    return [replace(route, copy=number) for number, route in enumerate(routes)]
+
+
+def _faults(expressions: list[Any], rows: Rows) -> tuple[Any, Any]:
+    """Whether any expression has no value that fits, and the words for the first; None where all always fit."""
+    words = [found for e in expressions if (found := fault(e, rows.values)) is not None]
+    if not words:
+        return None, None
+    first = sf.coalesce(*words)
+    return first.isNotNull(), first

@@ -1,0 +1,78 @@
+"""Routes: which rows go where between two stages, as one projection over the chain.
+
+The chain is the linear row form that both micro-batch and real-time plans share: one source, stages in a line, one
+sink; every row says which step it goes to. Rows of different origins exclude each other, so one CASE serves them all;
+only a port with several readers needs a row more than once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyspark.sql.functions as sf
+
+CHAIN = ("step", "port", "key", "time", "before", "src", "part", "off", "id", "payload")
+"""Where a row goes (step, port), its key text, its event time and the watermark before the batch, its place in the
+order of rule R2, its stable id (null: a row of the log itself), and its columns, packed."""
+
+Columns = Mapping[str, Any]
+"""Chain column -> Spark column."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """On the way: rows with a fault become dead letters, rows that do not pass are gone."""
+
+    fault: Any = None  # boolean Column
+    dead: Columns | None = None  # what such a row becomes
+    passes: Any = None  # boolean Column
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Rows of an origin, through gates in order, become chain rows with these columns."""
+
+    origin: Any  # boolean Column
+    gates: tuple[Gate, ...] = ()
+    columns: Columns
+    copy: int = 0  # 0 for an origin's first reader, 1 for the second, ...
+
+
+def routed(frame: Any, routes: Sequence[Route]) -> Any:
+    """The frame with every row sent along its routes; rows on none are gone."""
+    copies = 1 + max(route.copy for route in routes)
+    if copies > 1:
+        frame = frame.select("*", sf.explode(sf.array(*(sf.lit(n) for n in range(copies)))).alias("_copy"))
+    ends: list[Columns] = []
+    chosen = sf.lit(None).cast("int")
+    for route in reversed(routes):
+        here = route.origin if copies == 1 else route.origin & (sf.col("_copy") == route.copy)
+        chosen = sf.when(here, _end(route, ends)).otherwise(chosen)
+    # Gates count rows, so Spark must neither repeat nor move them: they are non-deterministic to it.
+    kept = frame.select("*", chosen.alias("_end")).where("_end is not null")
+    return kept.select(*(_by_end(ends, name).alias(name) for name in CHAIN))
+
+
+def _end(route: Route, ends: list[Columns]) -> Any:
+    """The number of the end that a row of this route reaches; null: none. A gate is asked only behind those before."""
+    chosen = _number(ends, route.columns)
+    for gate in reversed(route.gates):
+        if gate.passes is not None:
+            chosen = sf.when(gate.passes, chosen)
+        if gate.dead is not None:
+            chosen = sf.when(gate.fault, _number(ends, gate.dead)).otherwise(chosen)
+    return chosen
+
+
+def _number(ends: list[Columns], columns: Columns) -> Any:
+    ends.append(columns)
+    return sf.lit(len(ends) - 1)
+
+
+def _by_end(ends: Sequence[Columns], name: str) -> Any:
+    value = ends[0][name]
+    for number, columns in enumerate(ends[1:], 1):
+        value = sf.when(sf.col("_end") == number, columns[name]).otherwise(value)
+    return value
