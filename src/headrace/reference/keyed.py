@@ -66,47 +66,57 @@ class Keyed(Operator):
 
     def _apply(self, rows: list[Travelling], before: int | None, moment: Moment) -> dict[Key, int]:
         """Rows in order R2 under W(k-1); gives the keys they touched, with what each held before."""
-        states, step, spec, counts = self._states, self._step, self._spec, self.counts
-        named = not self._by_clock
-        wants_cause = self._wants_cause
         touched: dict[Key, int] = {}
-        late: list[Travelling] = []
+        late: list[tuple[Travelling, Any, Row]] = []
         used: list[Travelling] = []
         duplicates: list[Travelling] = []
+        states, step, spec, new = self._states, self._step, self._spec, self._new
+        key_of, args_of, by_clock, wants_cause = self._key, self._args, self._by_clock, self._wants_cause
         for row in rows:
             try:
-                key = self._key(row.values)
-                args = self._args(row.values)
+                key = key_of(row.values)
+                args = args_of(row.values)
             except DoesNotFit as misfit:
                 self.bury(row, misfit.code, misfit.what)
                 continue
             state = states.get(key)
             if state is None:
-                state = states[key] = self._new()
+                state = states[key] = new()
             if key not in touched:
                 touched[key] = state.held
-            order = row.order if named else (moment.clock * MILLI, *row.order[1:])
-            cause = (row.id or self.setting.cause(row)) if wants_cause else ""
-            verdict = step(spec, state, Row(order[0], order, args, cause), before)
+            order = (moment.clock * MILLI, *row.order[1:]) if by_clock else row.order
+            seen = Row(order[0], order, args, (row.id or self.setting.cause(row)) if wants_cause else "")
+            verdict = step(spec, state, seen, before)
             if verdict is HELD:
                 continue
             if verdict is USED:
                 used.append(row)
             elif verdict is LATE:
-                late.append(row)
+                late.append((row, state, seen))
             elif verdict is DUPLICATE:
                 duplicates.append(row)
             else:
                 self.bury(row, verdict)
-        counts.used += len(used)
-        counts.late += len(late)
-        counts.duplicates += len(duplicates)
+        self.counts.used += len(used)
+        self.counts.duplicates += len(duplicates)
         self.give(used)
         self.put_aside(duplicates, "duplicates")
         if late:
-            met = (from_micros((before or 0) * MILLI),)
-            self.put_aside([row._replace(values=row.values + met) for row in late], "late")
+            self._try_again(late, before)
         return touched
+
+    def _try_again(self, late: list[tuple[Travelling, Any, Row]], before: int | None) -> None:
+        """Late rows once more, last first; what is still late is set aside with the watermark it met (rule W4)."""
+        met = (from_micros((before or 0) * MILLI),)
+        lost = []
+        for row, state, seen in reversed(late):
+            verdict = self._step(self._spec, state, seen, before)
+            if verdict is LATE:
+                lost.append(row._replace(values=row.values + met))
+            elif verdict is not HELD:
+                self.bury(row, verdict)
+        self.counts.late += len(lost)
+        self.put_aside(lost[::-1], "late")
 
     def _move_time(self, key: Key, held: int, watermark: int | None, clock: int) -> None:
         state = self._states[key]

@@ -13,6 +13,8 @@ from bisect import insort
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+import msgspec
+
 from headrace.model.aggregate import DISTINCT_EXACT
 from headrace.steps import ddsketch, hll
 from headrace.steps.row import NAN, OVERFLOW, Order, Row
@@ -389,7 +391,7 @@ class Tally:
 
 def canonical(of: str, value: Any) -> bytes:
     """The bytes by which values are told apart and hashed: text as UTF-8, whole numbers as digits, floats as their
-    IEEE bits (-0.0 as 0.0)."""
+    IEEE bits (-0.0 as 0.0), lists as JSON."""
     match of:
         case "text":
             return value.encode()  # type: ignore[no-any-return]
@@ -399,6 +401,8 @@ def canonical(of: str, value: Any) -> bytes:
             return struct.pack(">d", value + 0.0)
         case "bool":
             return b"true" if value else b"false"
+        case "list":
+            return msgspec.json.encode(value)
         case _:
             return str(value).encode("ascii")
 

@@ -4,6 +4,7 @@
 - `on_change`: an `early` result for every batch in which the open window got a row; if the batch also closes the
   window, only the final comes out.
 - `early`: the same, but not sooner than `early` after the last one by the batch's clock; the first comes at once.
+  Only a batch with a row of the key asks, since a clock that nobody looks at moves nothing.
 - A window has changed when it got a row since its last result, even if the row left the values as they were.
 - `having` is asked of every result. One that fails is not sent; if the window's last result was sent, a `retraction`
   takes it back, with the values that were sent. What is not sent does not count as a revision.
@@ -52,14 +53,16 @@ class Sent:
     shown: tuple[Any, ...] | None = None  # values of the last result, while it stands
 
 
-def kind_due(policy: Policy, sent: Sent, rows: int, closed: bool, clock: int) -> str:
-    """The kind of result that is due for a window of so many rows, or ""."""
+def kind_due(policy: Policy, sent: Sent, rows: int, closed: bool, touched: bool, clock: int) -> str:
+    """The kind of result that is due for a window of so many rows, or "". `touched`: the batch has a row of the key."""
     if closed and not sent.final:
         return FINAL
     if rows == sent.rows:
         return ""
     if closed:
         return CORRECTION
+    if not touched:
+        return ""
     if policy.on_change:
         return EARLY
     if policy.early and (sent.early_at is None or clock - sent.early_at >= policy.early):

@@ -42,6 +42,7 @@ class State:
     time: int = 0
     states: list[Any] = field(default_factory=list)
     sent: Sent = field(default_factory=Sent)
+    changed: bool = False  # a row came since the last `on_time`; false between batches
 
     @property
     def empty(self) -> bool:
@@ -61,6 +62,7 @@ def step(spec: Spec, state: State, row: Row, before: int | None) -> str:
     state.states = states
     state.rows += 1
     spec.tally.add(states, row)
+    state.changed = True
     return HELD
 
 
@@ -69,12 +71,13 @@ def on_time(
 ) -> tuple[list[Result], int]:
     """An early result, if the window got a row. Nothing is ever dropped."""
     out: list[Result] = []
-    kind = kind_due(spec.emit, state.sent, state.rows, False, clock)
+    kind = kind_due(spec.emit, state.sent, state.rows, False, state.changed, clock)
     if kind:
         revision = state.sent.revision
         values = spec.tally.values(state.states)
         result = Result(None, None, kind, revision, values, state.time, f"forever/{revision}")
         send(out, state.sent, result, state.rows, clock, passes)
+    state.changed = False
     return out, 0
 
 

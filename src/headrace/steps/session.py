@@ -53,11 +53,13 @@ class Session:
 
 @dataclass(slots=True)
 class State:
-    """One key. `retracted` is empty between batches. `time`: up to where it has seen time pass, micros."""
+    """One key. `time`: up to where it has seen time pass, micros. Between batches `retracted` is empty and `changed`
+    (a row came since the last `on_time`) is false."""
 
     sessions: list[Session] = field(default_factory=list)  # by first; they do not touch
     retracted: list[Result] = field(default_factory=list)
     time: int | None = None
+    changed: bool = False
 
     @property
     def empty(self) -> bool:
@@ -97,6 +99,7 @@ def step(spec: Spec, state: State, row: Row, before: int | None) -> str:
         state.sessions = sorted([*kept, found], key=_first)
     found.rows += 1
     spec.tally.add(found.states, row)
+    state.changed = True
     return HELD
 
 
@@ -110,10 +113,11 @@ def on_time(
     state.retracted = []
     for session in state.sessions:
         closed = time is not None and session.last + spec.gap <= time
-        kind = kind_due(spec.emit, session.sent, session.rows, closed, clock)
+        kind = kind_due(spec.emit, session.sent, session.rows, closed, state.changed, clock)
         if kind:
             result = _result(spec, session, kind, spec.tally.values(session.states))
             send(out, session.sent, result, session.rows, clock, passes)
+    state.changed = False
     state.time = time
     used = 0
     if time is not None:

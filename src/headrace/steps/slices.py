@@ -84,7 +84,7 @@ class Slice:
 @dataclass(slots=True)
 class State:
     """One key. `time`: up to where it has seen time pass, micros (None: no watermark yet).
-    `changed`: a row came since the last `on_time` that may ask for a result at once."""
+    `changed`: a row came since the last `on_time` that may ask for a result at once; false between batches."""
 
     slices: dict[int, Slice] = field(default_factory=dict)  # by start
     sent: dict[int, Sent] = field(default_factory=dict)  # windows that sent something, by start
@@ -136,7 +136,7 @@ def on_time(
         rows = _rows(spec, state, start)
         sent = state.sent.get(start) or Sent()
         end = start + spec.size
-        kind = kind_due(spec.emit, sent, rows, time is not None and end <= time, clock)
+        kind = kind_due(spec.emit, sent, rows, time is not None and end <= time, state.changed, clock)
         if kind:
             values = spec.tally.values(_merged(spec, state, start))
             cause = f"{start}/{end}/{sent.revision}"

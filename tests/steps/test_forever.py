@@ -1,0 +1,24 @@
+"""The window without end: a result per batch that brought a row (rule W6)."""
+
+from __future__ import annotations
+
+from headrace.steps import forever
+from headrace.steps.emission import Policy
+from tests.steps.driving import COUNT, MIN, drive, row
+
+
+def test_w6_every_batch_with_a_row_gives_a_result_without_bounds() -> None:
+    spec = forever.Spec(emit=Policy(on_change=True), aggregates=(COUNT,))
+    schedule = [([row(3 * MIN), row(1 * MIN, offset=1)], None), ([], 60_000), ([row(2 * MIN, offset=2)], 900_000)]
+
+    told = drive(forever, spec, schedule)
+
+    assert told.told == [(None, None, "early", 0, 2), (None, None, "early", 1, 3)]
+    assert [(r.time, r.cause) for r in told.results] == [(3 * MIN, "forever/0"), (3 * MIN, "forever/1")]
+    assert told.held == 3
+
+
+def test_w6_no_row_is_late_for_it() -> None:
+    spec = forever.Spec(emit=Policy(on_change=True), aggregates=(COUNT,))
+
+    assert drive(forever, spec, [([], 10**12), ([row(0)], 10**12)]).late == []
