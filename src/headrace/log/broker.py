@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -25,6 +26,15 @@ PATIENCE = timedelta(seconds=10)
 """How long a question to the broker may take."""
 
 _SILENT = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._RESOLVE)
+
+_SETTLING = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+)
+"""The cluster is still finding out who answers: ask again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,15 +68,20 @@ class Broker:
         return {"bootstrap.servers": self.bootstrap, **secured, **(extra or {})}
 
     def admin(self) -> AdminClient:
+        self._knock()
         return self._client(AdminClient, {"socket.timeout.ms": PATIENCE // timedelta(milliseconds=1)})
 
     def ask(self, question: Callable[[AdminClient], Mapping[K, Any]], *, topic: str = "") -> dict[K, Any]:
         """Puts a question to the broker and waits for its answers."""
         admin = self.admin()  # kept until the answers are in: a client that is collected drops them
-        try:
-            return {what: answer.result() for what, answer in question(admin).items()}
-        except KafkaException as broken:
-            raise self.explain(broken, topic=topic) from None
+        deadline = time.monotonic() + PATIENCE.total_seconds()
+        while True:
+            try:
+                return {what: answer.result() for what, answer in question(admin).items()}
+            except KafkaException as broken:
+                if broken.args[0].code() not in _SETTLING or time.monotonic() > deadline:
+                    raise self.explain(broken, topic=topic) from None
+                admin.poll(0.05)
 
     def producer(self, extra: Mapping[str, Any]) -> Producer:
         return self._client(Producer, extra)
@@ -86,6 +101,7 @@ class Broker:
 
     def reach(self, *, within: str | timedelta = PATIENCE) -> tuple[str, ...]:
         """The addresses the brokers advertise, each tried; raises if none answers or an advertised one is dead."""
+        self._knock()
         heard: list[str] = []
         config = {"error_cb": lambda error: heard.append(error.str()), "socket.connection.setup.timeout.ms": 3000}
         admin = self._client(AdminClient, config)
@@ -105,6 +121,12 @@ class Broker:
                     fix="set the broker's advertised.listeners to an address that this machine can reach",
                 )
         return advertised
+
+    def _knock(self) -> None:
+        """Fails at once where nothing listens; the client itself would go on trying until its patience ends."""
+        troubles = [_dead(address.strip()) for address in self.bootstrap.split(",")]
+        if all(troubles):
+            raise self._unreachable("; ".join(troubles))
 
     def _unreachable(self, why: str) -> BrokerUnreachable:
         return BrokerUnreachable(
@@ -167,7 +189,9 @@ def _dead(address: str) -> str:
     """Why nothing answers at host:port; empty if something does."""
     host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host, int(port)), timeout=3).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=3).close()
+    except ValueError:
+        return f"{address!r} is not host:port"
     except OSError as refused:
         return str(refused)
     return ""

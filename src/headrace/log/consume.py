@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
@@ -102,7 +101,7 @@ class Consumer(Generic[E]):
                 "isolation.level": "read_committed",
                 "partition.assignment.strategy": "cooperative-sticky",  # a rebalance stops only what moves
                 "session.timeout.ms": millis(session),
-                "heartbeat.interval.ms": max(millis(session) // 15, 1),
+                "heartbeat.interval.ms": min(millis(session) // 3, 1000),  # how soon a rebalance is noticed
                 "max.poll.interval.ms": max(millis(patience), millis(session)),
                 "queued.min.messages": buffer,  # backpressure: fetching stops when this much lies here unread
                 "fetch.queue.backoff.ms": 10,  # and goes on soon after: the default, a second, would starve a fast loop
@@ -111,7 +110,7 @@ class Consumer(Generic[E]):
             }
         )
         self._client.subscribe(
-            [topic if topic == home else f"^{re.escape(topic)}$" for topic, home in self._homes.items()],
+            [topic if topic == home else _if_there(topic) for topic, home in self._homes.items()],
             on_assign=lambda _, moved: self._tell("assigned", moved),
             on_revoke=lambda _, moved: self._revoked(moved),
             on_lost=lambda _, moved: self._lost(moved),
@@ -219,7 +218,7 @@ class Consumer(Generic[E]):
             message = self._batch[self._at]
             self._at += 1
             if message.error() is not None:
-                self._check(message.error())
+                self._check(message)
                 continue
             topic = message.topic()
             try:
@@ -287,11 +286,12 @@ class Consumer(Generic[E]):
         if told := self._told[what]:
             told(sorted((place.topic, place.partition) for place in moved))
 
-    def _check(self, error: KafkaError) -> None:
+    def _check(self, message: Message) -> None:
+        error = message.error()
         if error.code() == KafkaError._MAX_POLL_EXCEEDED:
             LOGGER.warning("the loop took longer than patience=; the group took its partitions away: %s", error.str())
-        else:
-            raise self._broker.explain(error, topic=", ".join(self._homes))
+        elif not str(message.topic()).startswith("^"):  # a retry topic that nobody has made yet
+            raise self._broker.explain(error, topic=str(message.topic()))
 
     def _call(self, ask: Callable[..., Any], *args: Any) -> Any:
         try:
@@ -312,6 +312,11 @@ def _homes(broker: Broker, classes: Sequence[type], app: str) -> dict[str, str]:
         if app:
             homes[retry_topic(app, described.topic)] = described.topic
     return homes
+
+
+def _if_there(topic: str) -> str:
+    """A pattern for exactly this topic: unlike a name it may match nothing yet."""
+    return "^" + topic.replace(".", "\\.") + "$"
 
 
 def _ends(messages: Iterable[Message]) -> dict[Place, int]:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from headrace.base.duration import millis
-from headrace.base.errors import BadEvent, DeliveryFailed, UsageError, WrongType
+from headrace.base.errors import BadEvent, LogError, UsageError, WrongType
 from headrace.base.where import here
 from headrace.log import topics
 from headrace.log.broker import Broker, too_large
@@ -25,6 +25,8 @@ Compression = Literal["none", "lz4", "zstd", "snappy", "gzip"]
 _ANY_PARTITION = -1
 _POLL_EVERY = 1_000
 """Sends between two looks at delivery errors."""
+_SLICE = 0.01
+"""Seconds of one wait in flush: where successes are not reported, the client sleeps to the end of it."""
 
 
 class Producer:
@@ -99,7 +101,7 @@ class Producer:
 
     def flush(self) -> None:
         """Waits until every record is acknowledged; raises if any was not."""
-        while self._client.flush(1.0):
+        while self._client.flush(_SLICE):
             pass
         self._raise_failure()
 
@@ -112,7 +114,7 @@ class Producer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         try:
             self.flush()
-        except (DeliveryFailed, Exception):
+        except LogError:
             if error is None:  # else the block's own error says more
                 raise
 

@@ -70,6 +70,7 @@ def read(broker: Broker, topic: str, start: Start = None, *, follow: bool = Fals
         stretch = _merged(client, broker, topic, {place: last[place] for place in places if begin[place] < last[place]})
         yield from _tail(stretch, start.n) if isinstance(start, Last) else stretch
         if follow:
+            client.resume([TopicPartition(*place) for place in places])  # a pause outlives an assignment
             client.assign([TopicPartition(*place, last[place]) for place in places])
         while follow:
             yield from sorted(_arrived(client, broker, topic), key=_order)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
@@ -12,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigResource, NewTopic
 
 from headrace.base.duration import MILLISECOND
-from headrace.base.errors import PartitionMismatch, TopicMissing
+from headrace.base.errors import LogError, PartitionMismatch, TopicMissing
 from headrace.log.broker import PATIENCE, Broker
 from headrace.log.offsets import Place, beginnings, ends
 from headrace.model.topic import Topic
@@ -73,7 +74,9 @@ def ensure(broker: Broker, *declared: Topic, extra: Mapping[str, str] | None = N
         except KafkaException as broken:
             if broken.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # someone was faster: as good
                 raise broker.explain(broken, topic=name) from None
-    return [topic.name for topic in missing]
+    made = [topic.name for topic in missing]
+    _await(broker, lambda present: present.keys() >= set(made), f"{', '.join(made)} to be there")
+    return made
 
 
 def widths(broker: Broker) -> dict[str, int]:
@@ -111,6 +114,7 @@ def delete(broker: Broker, name: str) -> None:
     """Deletes a topic and every record in it."""
     width(broker, name)
     broker.ask(lambda admin: admin.delete_topics([name], request_timeout=_WAIT), topic=name)
+    _await(broker, lambda present: name not in present, f"{name} to be gone")
 
 
 def places(topic: str, count: int) -> list[Place]:
@@ -142,6 +146,16 @@ def _describe(broker: Broker, names: Iterable[str]) -> list[TopicInfo]:
             )
         )
     return found
+
+
+def _await(broker: Broker, settled: Callable[[dict[str, int]], bool], what: str) -> None:
+    """Waits until the broker's catalogue shows what it has agreed to: milliseconds later, as a rule."""
+    deadline = time.monotonic() + _WAIT
+    while not settled(widths(broker)):
+        if time.monotonic() > deadline:
+            raise LogError(
+                f"waited in vain for {what}", why=f"the broker agreed to it {_WAIT:g} s ago", fix="try again"
+            )
 
 
 def _check_width(topic: Topic, present: int | None) -> None:
