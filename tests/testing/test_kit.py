@@ -1,0 +1,123 @@
+"""The public test kit: sending, time, reading, and what it says when something is wrong."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+import headrace as hr
+from headrace.base.errors import BadEvent, BadTime, UnknownColumn, UsageError
+from headrace.testing import Row, Rows
+from tests.shapes import Payment, Reading, spend
+
+
+def pay(t: hr.testing.Run, at: str, amount: str = "10.00", card: str = "c1", terminal: str = "t1") -> Payment:
+    return Payment("p", card, "u1", terminal, hr.money(amount), "SE", t.time(at))
+
+
+def test_the_example_of_the_readme() -> None:
+    with hr.testing.run(spend()) as t:
+        t.send(pay(t, "10:01"), pay(t, "10:02", "2.50", terminal="t2"), pay(t, "10:03", "-5.00"))
+        t.end()
+
+        first = t.read("card-spend")[0]
+        assert (first.card_id, first.spent, first.times, first.terminals) == ("c1", hr.money("12.50"), 2, 2)
+        assert len(t.read("card-spend")) == 12
+
+
+def test_reading_is_of_all_rows_so_far_and_reading_twice_gives_the_same() -> None:
+    with hr.testing.run(spend()) as t:
+        t.send(pay(t, "10:01"))
+        assert t.read("card-spend") == []
+        t.end()
+
+        assert t.read("card-spend") == t.read("card-spend") != []
+
+
+def test_rows_equal_dicts_and_print_as_a_table() -> None:
+    with hr.testing.run(spend()) as t:
+        t.send(pay(t, "10:01"), pay(t, "10:08"))
+        t.end()
+        rows = t.read("card-spend", "card_id, window_end, spent")
+
+        assert rows[0] == {"card_id": "c1", "window_end": t.time("10:05"), "spent": hr.money("10.00")}
+        assert repr(rows).splitlines()[:4] == [
+            "card_id | window_end       | spent",
+            "--------+------------------+------",
+            "c1      | 2026-11-03 10:05 | 10.00",
+            "c1      | 2026-11-03 10:10 | 20.00",
+        ]
+
+
+def test_an_empty_table_says_where_the_rows_are() -> None:
+    with hr.testing.run(spend()) as t:
+        t.send(pay(t, "10:01"), pay(t, "10:02", "-1.00"))
+
+        assert repr(t.read("card-spend")) == "no rows (1 held, 1 filtered)"
+
+
+def test_a_row_shows_its_columns() -> None:
+    row = Row(("a", "at"), (1, datetime(2026, 11, 3, 10, 0, 0, 5, UTC)))
+
+    assert repr(row) == "Row(a=1, at=2026-11-03 10:00:00.000005)"
+    assert row["a"] == row.a == 1
+    assert row == Row(("a", "at"), (1, datetime(2026, 11, 3, 10, 0, 0, 5, UTC)))
+    assert row != {"a": 1}
+    assert not hasattr(row, "b")
+    with pytest.raises(UnknownColumn, match="no column 'b'"):
+        row["b"]
+    assert repr(Rows(("a",))) == "no rows"
+
+
+def test_time_is_in_the_tests_hand() -> None:
+    with hr.testing.run(spend(), now=datetime(2030, 1, 1, tzinfo=UTC)) as t:
+        assert t.now == datetime(2030, 1, 1, tzinfo=UTC)
+        t.advance("1 min")
+        assert t.now == datetime(2030, 1, 1, 0, 1, tzinfo=UTC)
+        assert t.time("10:00") == datetime(2026, 11, 3, 10, tzinfo=UTC)
+        with pytest.raises(BadTime, match="no time of day"):
+            t.time("25:00")
+
+
+def test_what_cannot_be_sent_or_read_says_so() -> None:
+    with hr.testing.run(spend()) as t:
+        with pytest.raises(BadEvent, match="is no event"):
+            t.send("payment")
+        with pytest.raises(UsageError, match="reads the topic 'readings'"):
+            t.send(Reading("r", "s", t.time("10:00"), 0.0, 0, hr.money(0), True))
+        with pytest.raises(UsageError, match="nothing is sent to the topic 'card-spent'") as wrong:
+            t.read("card-spent")
+        assert wrong.value.fix == "did you mean 'card-spend'?"
+        with pytest.raises(UsageError, match="there is no step 'window'"):
+            t.counts("window")
+        with pytest.raises(UnknownColumn, match="no column 'spend'") as unknown:
+            t.send(pay(t, "10:00"))
+            t.read("card-spend", "spend")
+        assert unknown.value.fix == "did you mean 'spent'?"
+        t.end()
+        with pytest.raises(UsageError, match="the input has ended"):
+            t.send(pay(t, "10:00"))
+
+
+def test_late_rows_and_duplicates_can_be_read_without_a_reader() -> None:
+    app = hr.App("bank")
+    once = app.stream(Payment, disorder="0 s").dedup("terminal_id", within="1 h").named("once")
+    once.key_by("card_id").window(hr.tumbling("5 min"), lateness="0 s").agg(n=hr.count()).named("w").to(app.topic("o"))
+    with hr.testing.run(app) as t:
+        t.send(pay(t, "10:20"), pay(t, "10:21"), pay(t, "10:01", terminal="t2"))
+
+        assert [row.at for row in t.duplicates("once")] == [t.time("10:21")]
+        (late,) = t.late("w")
+        assert (late.at, late.watermark) == (t.time("10:01"), t.time("10:21"))
+
+
+def test_topics_can_have_different_numbers_of_partitions() -> None:
+    with hr.testing.run(spend(), partitions={"payments": 2}) as t:
+        t.send(pay(t, "10:01"), partition=1)
+        assert t.watermark("payments") is None
+        t.send(pay(t, "10:02"))
+
+        assert t.watermark("payments") == t.time("10:00:30")
+        with pytest.raises(UsageError, match="reads the topic 'readings'"):
+            t.watermark("readings")
