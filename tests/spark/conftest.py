@@ -5,15 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.base.settings import Settings, load
+from headrace.base.settings import Settings
 from headrace.spark.session import Spark, start
-
-
-@pytest.fixture(scope="session")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """A home of its own for this run; the user's cache, so that jars and kernels are made once."""
-    home = tmp_path_factory.mktemp("home")
-    return load({"home": str(home), "spark.driver_memory": "1g"}, root=home)
 
 
 @pytest.fixture(scope="session")

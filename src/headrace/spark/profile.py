@@ -22,12 +22,16 @@ _COMMON = {
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    # The log source tells Spark the watermark (jvm/FrontierWatermark.scala) and asks itself for batches without rows.
+    "spark.sql.extensions": "org.apache.spark.sql.headrace.HeadraceExtensions",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    # Real-time mode's list of known operators has none of ours; what a plan may hold is checked before it is compiled.
+    "spark.sql.streaming.realTimeMode.allowlistCheck": "false",
     # The streaming shuffle of real-time mode keeps rows up to 50 ms by default: 27 ms at p50 instead of 1.
     "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",
 }
-# A Python function on the real-time path needs every one of these, and `useArrow=False`.
+# A Python function on the real-time path needs every one of these, the list above off, and `useArrow=False`.
 _REALTIME = {
-    "spark.sql.streaming.realTimeMode.allowlistCheck": "false",
     "spark.python.udf.pipelined.enabled": "true",
     "spark.sql.execution.python.udf.maxRecordsPerBatch": "1",
     "spark.sql.execution.python.udf.buffer.size": "4",

@@ -1,0 +1,56 @@
+/** The watermark of a query, from what is known of each partition (rules T3 and T4): pure, no broker, no clock. */
+package headrace
+
+/** What is known of a partition when time is to move: greatest event time or mark (micros), wall clock when something
+  * was last unread (ms), whether it is read to its end, and whether it can bring nothing more (a bounded run). */
+case class Reached(place: Place, top: Long, seen: Long, caughtUp: Boolean, finished: Boolean)
+
+object Frontier {
+  val None: Long = Part.None
+  /** Where time goes at the end of input: 9999-12-31T23:59:59.999Z, in milliseconds. */
+  val End: Long = 253402300799999L
+
+  /** W in milliseconds, never below `before`.
+    *
+    * Idle partitions leave the minimum. When all are idle, W starts at the greatest of their times and runs on with the
+    * clock from the moment the last of them fell idle. `exhausted` is asked for idle candidates: is there truly nothing
+    * behind them, not even an open transaction? */
+  def watermark(spec: LogSpec, parts: Seq[Reached], before: Long, now: Long, bounded: Boolean,
+                exhausted: Seq[Place] => Set[Place]): Long = {
+    if (parts.isEmpty) return before
+    if (bounded && spec.endOfInput && parts.forall(_.finished)) return End
+    val out = if (bounded) leftInHistory(spec, parts) else idle(spec, parts, now, exhausted)
+    val active = parts.filterNot(p => out(p.place))
+    val found =
+      if (active.nonEmpty) { val w = active.map(of(spec, _)); if (w.contains(None)) None else w.min }
+      else {
+        val greatest = parts.map(of(spec, _)).max
+        if (greatest == None || bounded) greatest else greatest + (now - allIdleSince(spec, parts))
+      }
+    math.max(before, found)
+  }
+
+  /** In history nothing is idle. What is read to its bound leaves the minimum, for nothing more can come from it; if the
+    * run goes on live afterwards (no end of input), only a partition that never held a record does. */
+  private def leftInHistory(spec: LogSpec, parts: Seq[Reached]): Set[Place] =
+    parts.filter(p => p.finished && (spec.endOfInput || p.top == None)).map(_.place).toSet
+
+  private def idle(spec: LogSpec, parts: Seq[Reached], now: Long, exhausted: Seq[Place] => Set[Place]): Set[Place] = {
+    val quiet = parts.filter(p => p.caughtUp && idleAt(spec, p) <= now).map(_.place)
+    if (quiet.isEmpty) Set.empty else exhausted(quiet)
+  }
+
+  /** When a silent partition falls idle; never, if its stream says so. */
+  private def idleAt(spec: LogSpec, p: Reached): Long = spec.topics(p.place.topic).idle match {
+    case Some(ms) => p.seen + ms
+    case scala.None => Long.MaxValue
+  }
+
+  private def allIdleSince(spec: LogSpec, parts: Seq[Reached]): Long = parts.map(idleAt(spec, _)).max
+
+  /** A partition's own watermark: its frontier less its stream's disorder; marks are promises, with no disorder. */
+  def of(spec: LogSpec, p: Reached): Long = {
+    val topic = spec.topics(p.place.topic)
+    if (p.top == None) None else Math.floorDiv(p.top, 1000L) - (if (topic.marked) 0 else topic.disorder)
+  }
+}

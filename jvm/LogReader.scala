@@ -1,0 +1,182 @@
+/** A task of the log source: reads its share of the partitions, decodes each record once, gives typed rows. */
+package headrace
+
+import org.apache.kafka.clients.consumer.ConsumerRecord
+import org.apache.kafka.common.record.{TimestampType => KafkaTime}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, SpecificInternalRow}
+import org.apache.spark.sql.catalyst.util.GenericArrayData
+import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, PartitionReaderFactory}
+import org.apache.spark.sql.connector.read.streaming.{PartitionOffset, SupportsRealTimeRead}
+import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead.RecordStatus
+import org.apache.spark.unsafe.types.UTF8String
+
+/** Records [from, to) of a partition; `to` is Long.MaxValue in real-time mode. */
+case class Slice(place: Place, from: Long, to: Long, top: Long, seen: Long)
+
+/** What one task reads. `before`: the watermark of the batch before. `now` judges the future: fixed when planned, so that
+  * a replay judges alike, or LogStream.LiveClock. */
+case class Share(slices: Array[Slice], before: Long, now: Long) extends InputPartition
+
+/** Where a real-time task stopped; what it learned comes by the accumulator. */
+case class Stop(next: Seq[(Place, Long)]) extends PartitionOffset
+
+/** Holds the accumulator: a factory is deserialized inside a running task, which is when Spark ties an accumulator to
+  * the task. An InputPartition is deserialized before that, and would never report. */
+class LogReaders(spec: LogSpec, run: String, learned: Learned) extends PartitionReaderFactory {
+  override def createReader(share: InputPartition): PartitionReader[InternalRow] =
+    new LogReader(spec, run, share.asInstanceOf[Share], learned)
+}
+
+class LogReader(spec: LogSpec, run: String, share: Share, learned: Learned) extends SupportsRealTimeRead[InternalRow] {
+  import Part.None
+
+  private val slices = share.slices
+  private val names = slices.map(s => spec.topics(s.place.topic).topic)
+  private val log = Consumers.take(spec, run, slices.map(s => (spec.topics(s.place.topic).topic, s.place.partition)))
+  private val ends = slices.map(_.to)
+  private val tops = slices.map(_.top)
+  private val seen = slices.map(_.seen)
+  private val rows = new LogRows(spec, share.before)
+  private var failed = true // a consumer that failed is not kept
+  private var finished = false
+
+  slices.indices.foreach(i => log.seek(i, slices(i).from))
+  failed = false
+
+  override def get(): InternalRow = rows.row
+
+  /** Marks carry time and no row: they are passed over here. */
+  override def next(): Boolean = {
+    failed = true
+    while (log.next(ends, Consumers.Patience)) if (row(share.now)) { failed = false; return true }
+    slices.indices.foreach { i =>
+      if (log.position(i) < ends(i)) throw new LogTrouble("log",
+        s"topic '${names(i)}' partition ${slices(i).place.partition}: nothing came for ${Consumers.Patience} ms at offset ${log.position(i)}, wanted up to ${ends(i)}")
+    }
+    failed = false
+    false
+  }
+
+  /** False ends the batch for this task, so it is given only when the time is over. */
+  override def nextWithTimeout(ms: java.lang.Long): RecordStatus = {
+    failed = true
+    val till = System.nanoTime + ms * 1000000L
+    while (log.next(ends, math.max(0L, (till - System.nanoTime) / 1000000L))) {
+      val now = System.currentTimeMillis
+      seen(log.at) = now
+      if (row(now)) {
+        failed = false
+        val r = log.record
+        return if (r.timestampType == KafkaTime.LOG_APPEND_TIME) RecordStatus.newStatusWithArrivalTimeMs(r.timestamp)
+        else RecordStatus.newStatusWithoutArrivalTime(true)
+      }
+    }
+    failed = false
+    RecordStatus.newStatusWithoutArrivalTime(false)
+  }
+
+  /** Fills the row from the record in hand; false if it was a mark. */
+  private def row(now: Long): Boolean = {
+    val i = log.at
+    val place = slices(i).place
+    val topic = spec.topics(place.topic)
+    val mark = LogReader.mark(log.record)
+    if (mark != None) {
+      if (topic.marked && mark > tops(i)) tops(i) = mark
+      return false
+    }
+    val time = rows.fill(place, log.record, now)
+    if (!topic.marked && time > tops(i)) tops(i) = time
+    true
+  }
+
+  /** The end of a real-time task: Spark asks once, and does not close the reader. */
+  override def getOffset: PartitionOffset = {
+    val stop = Stop(slices.indices.map(i => slices(i).place -> log.position(i)))
+    close()
+    stop
+  }
+
+  override def close(): Unit = if (!finished) {
+    finished = true
+    slices.indices.foreach(i => learned.add(Lesson(slices(i).place, log.position(i), tops(i), seen(i))))
+    if (failed) log.close() else Consumers.give(run, log)
+  }
+}
+
+object LogReader {
+  /** The header of a control record: nothing older than this follows in the partition (rule T7); microseconds as text. */
+  val Mark = "hr-mark"
+
+  private def mark(r: ConsumerRecord[Array[Byte], Array[Byte]]): Long = {
+    val header = r.headers.lastHeader(Mark)
+    if (header == null) return Part.None
+    try new String(header.value, "US-ASCII").trim.toLong catch { case _: NumberFormatException => Part.None }
+  }
+}
+
+/** Makes the source's row of a record. One row is reused, as Spark allows. */
+class LogRows(spec: LogSpec, before: Long) {
+  import LogRows._
+  import Part.None
+
+  private val schema = spec.schema
+  private val decoders = spec.topics.map(t => new WireDecoder(t.fields, t.required))
+  val row = new SpecificInternalRow(schema)
+  row.setLong(Before, before)
+
+  /** Returns the event time if it may move the frontier, else None: a poisoned clock never does (rule T2). */
+  def fill(place: Place, r: ConsumerRecord[Array[Byte], Array[Byte]], now: Long): Long = {
+    row.setInt(Topic, place.topic)
+    row.setInt(Partition, place.partition)
+    row.setLong(Offset, r.offset)
+    row.update(Key, r.key)
+    row.update(Value, r.value)
+    var other = 0
+    while (other < decoders.length) { row.setNullAt(First + other); other += 1 }
+    try {
+      val time = decoded(place.topic, r, now)
+      row.setLong(Time, time)
+      row.update(First + place.topic, decoders(place.topic).row)
+      row.setNullAt(DeadOf)
+      row.setNullAt(Headers)
+      time
+    } catch {
+      case dead: Dead =>
+        row.setNullAt(Time)
+        row.update(DeadOf, UTF8String.fromString(dead.getMessage))
+        row.update(Headers, headers(r))
+        None
+    }
+  }
+
+  private def decoded(t: Int, r: ConsumerRecord[Array[Byte], Array[Byte]], now: Long): Long = {
+    if (r.value == null) throw new Dead("undecodable", "the record has no value")
+    val decoder = decoders(t)
+    val topic = spec.topics(t)
+    decoder.decode(r.value)
+    if (topic.timeAt < 0 && r.timestamp < 0) throw new Dead("missing-time", "the record has no timestamp")
+    val time = if (topic.timeAt >= 0) decoder.row.getLong(topic.timeAt) else r.timestamp * 1000
+    if (time > (now + topic.skew) * 1000)
+      throw new Dead("future", s"${WireTime.show(time)} is more than ${topic.skew} ms ahead of ${WireTime.show(now * 1000)}")
+    time
+  }
+
+  private def headers(r: ConsumerRecord[Array[Byte], Array[Byte]]): GenericArrayData =
+    new GenericArrayData(r.headers.toArray.map(h => new GenericInternalRow(Array[Any](UTF8String.fromString(h.key), h.value)): Any))
+}
+
+object LogRows {
+  val Topic = 0
+  val Partition = 1
+  val Offset = 2
+  val Time = 3
+  val Before = 4
+  val DeadOf = 6
+  val Key = 7
+  val Value = 8
+  val Headers = 9
+  /** Of the columns `e0`, `e1`, ... */
+  val First = 10
+}

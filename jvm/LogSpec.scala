@@ -1,0 +1,109 @@
+/** What a query reads: its topics with their columns and rules of time, and from where to where. */
+package headrace
+
+import java.util
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import org.apache.kafka.clients.consumer.KafkaConsumer
+import org.apache.kafka.common.serialization.ByteArrayDeserializer
+import org.apache.spark.sql.types._
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+/** One topic. `time` None: the record's own timestamp is the event time. `idle` None: its partitions are never idle.
+  * `marked`: only marks move its frontier (rule T7). Durations in milliseconds. */
+case class TopicSpec(topic: String, fields: Array[Field], key: Seq[String], id: Option[String], time: Option[String],
+                     disorder: Long, idle: Option[Long], skew: Long, marked: Boolean) {
+  /** Fields that no record may lack, with the reason it dies of otherwise (rule B1). */
+  def required: Map[String, String] =
+    time.map(_ -> "missing-time").toMap ++ id.map(_ -> "missing-id") ++ key.map(_ -> "missing-key")
+
+  val timeAt: Int = time.map(name => fields.indexWhere(_.name == name)).getOrElse(-1)
+}
+
+/** Where reading starts. */
+sealed trait Start
+case object Earliest extends Start
+case object Latest extends Start
+case class FromTime(ms: Long) extends Start
+case class FromOffsets(of: Map[(String, Int), Long]) extends Start
+
+case class LogSpec(topics: Array[TopicSpec], start: Start, until: Option[Long], aligned: Boolean, maxRecords: Long,
+                   endOfInput: Boolean, tasks: Option[Int], kafka: Map[String, String]) {
+
+  def consumer(more: (String, String)*): KafkaConsumer[Array[Byte], Array[Byte]] = {
+    val properties = new util.HashMap[String, Object]
+    properties.put("isolation.level", "read_committed")
+    kafka.foreach { case (k, v) => properties.put(k, v) }
+    more.foreach { case (k, v) => properties.put(k, v) }
+    properties.put("enable.auto.commit", "false")
+    properties.put("auto.offset.reset", "none")
+    properties.put("allow.auto.create.topics", "false")
+    new KafkaConsumer(properties, new ByteArrayDeserializer, new ByteArrayDeserializer)
+  }
+
+  /** `topic` is the index into the spec; `e0`, `e1`, ... hold the columns of each topic, null in rows of the others. */
+  def schema: StructType = {
+    val header = new StructType().add("key", StringType, nullable = false).add("value", BinaryType)
+    val common = new StructType()
+      .add("topic", IntegerType, nullable = false)
+      .add("partition", IntegerType, nullable = false)
+      .add("offset", LongType, nullable = false)
+      .add("time", LongType)
+      .add("before", LongType, nullable = false)
+      .add("frontier", TimestampType)
+      .add("dead", StringType)
+      .add("key", BinaryType)
+      .add("value", BinaryType)
+      .add("headers", ArrayType(header, containsNull = false))
+    topics.zipWithIndex.foldLeft(common) { case (all, (t, i)) => all.add(s"e$i", Field.schema(t.fields)) }
+  }
+}
+
+object LogSpec {
+  private val mapper = new ObjectMapper
+
+  def parse(options: CaseInsensitiveStringMap): LogSpec = {
+    val json = options.get("spec")
+    require(json != null, "the log source needs the option 'spec'")
+    val kafka = options.asCaseSensitiveMap.asScala.collect { case (k, v) if k.startsWith("kafka.") => k.drop(6) -> v }
+    require(kafka.contains("bootstrap.servers"), "the log source needs the option 'kafka.bootstrap.servers'")
+    val o = mapper.readTree(json)
+    LogSpec(
+      topics = o.get("topics").elements.asScala.map(topic).toArray,
+      start = start(o.path("start")),
+      until = number(o.path("until")),
+      aligned = o.path("aligned").asBoolean(false),
+      maxRecords = number(o.path("max_records")).getOrElse(Long.MaxValue),
+      endOfInput = o.path("end_of_input").asBoolean(false),
+      tasks = number(o.path("tasks")).map(_.toInt),
+      kafka = kafka.toMap)
+  }
+
+  private def topic(o: JsonNode): TopicSpec = TopicSpec(
+    topic = o.get("topic").asText,
+    fields = Field.parse(o.get("fields")),
+    key = if (o.path("key").isArray) o.get("key").elements.asScala.map(_.asText).toSeq else text(o.path("key")).toSeq,
+    id = text(o.path("id")),
+    time = text(o.path("time")),
+    disorder = o.path("disorder_ms").asLong(0),
+    idle = number(o.path("idle_ms")),
+    skew = o.path("skew_ms").asLong(60000),
+    marked = o.path("marked").asBoolean(false))
+
+  private def start(o: JsonNode): Start =
+    if (o.isObject) FromOffsets(o.properties.asScala.flatMap { e =>
+      e.getValue.properties.asScala.map(p => (e.getKey, p.getKey.toInt) -> p.getValue.asLong)
+    }.toMap)
+    else if (o.isNumber) FromTime(o.asLong)
+    else o.asText("earliest") match {
+      case "earliest" => Earliest
+      case "latest" => Latest
+      case other => throw new IllegalArgumentException(
+        s"start: '$other' is not earliest, latest, epoch milliseconds or offsets by topic and partition")
+    }
+
+  private def text(o: JsonNode): Option[String] = if (o.isTextual) Some(o.asText) else None
+  private def number(o: JsonNode): Option[Long] = if (o.isNumber) Some(o.asLong) else None
+}

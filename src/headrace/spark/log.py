@@ -1,0 +1,28 @@
+"""The log as Spark reads and writes it: the Scala source and sink under Python names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from headrace.spark.session import Spark
+
+SOURCE = "headrace.LogSource"
+
+
+def read_log(spark: Spark, spec: Mapping[str, Any], client: Mapping[str, str]) -> Any:
+    """A streaming frame over all topics of a query, its watermark set (rule T4).
+
+    `spec` is what jvm/LogSpec.scala reads; `client` are options of the Java Kafka client.
+    """
+    reader = spark.session.readStream.format(SOURCE).option("spec", json.dumps(spec))
+    for name, value in client.items():
+        reader = reader.option(f"kafka.{name}", value)
+    return reader.load().withWatermark("frontier", "0 seconds")
+
+
+def write_log(spark: Spark, writer: Any, client: Mapping[str, str], *, realtime: bool = False) -> Any:
+    """Lets a stream writer write records; the frame has the columns that jvm/LogSink.scala names, in that order."""
+    spark.jvm.LogSink.attach(writer._jwrite, dict(client), realtime)
+    return writer
