@@ -92,7 +92,6 @@ def test_what_cannot_be_sent_or_read_says_so() -> None:
         with pytest.raises(UsageError, match="there is no step 'window'"):
             t.counts("window")
         with pytest.raises(UnknownColumn, match="no column 'spend'") as unknown:
-            t.send(pay(t, "10:00"))
             t.read("card-spend", "spend")
         assert unknown.value.fix == "did you mean 'spent'?"
         t.end()
