@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.model.aggregate import DISTINCT_EXACT
-from headrace.steps.aggregate import Spec, Tally, algebra, canonical
+from headrace.steps.aggregate import Spec, algebra, canonical
 from headrace.steps.row import NAN, OVERFLOW, Row
+from headrace.steps.tally import Tally
 
 KINDS: dict[str, Spec] = {
     "count()": Spec(name="x", kind="count"),

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.steps import aggregate
-from headrace.steps.aggregate import Tally
 from headrace.steps.emission import Passes, Policy, Sent, kind_due, send
 from headrace.steps.row import HELD, Result, Row
+from headrace.steps.tally import Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

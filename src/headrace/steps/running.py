@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from headrace.steps.aggregate import Tally
 from headrace.steps.row import Row
+from headrace.steps.tally import Tally
 
 
 class Running:

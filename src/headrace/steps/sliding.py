@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.steps import aggregate
-from headrace.steps.aggregate import Tally
 from headrace.steps.emission import CORRECTION, FINAL, Passes, Sent, send
 from headrace.steps.row import HELD, LATE, MILLI, Order, Result, Row, up_to_ms
 from headrace.steps.running import Running
+from headrace.steps.tally import Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
