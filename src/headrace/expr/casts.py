@@ -19,6 +19,8 @@ from headrace.expr.types import BOOL, BYTES, FLOAT, INT, NULL, TEXT, TIME, Decim
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
+FLOAT_SCALE = 18  # digits after the point that a float can be cut to; a float has no more than 17 to say
+
 # Read by Python's re and Java's regex alike.
 INT_TEXT = r"[+-]?[0-9]{1,19}"
 DECIMAL_TEXT = r"[+-]?[0-9]{1,38}([.][0-9]{1,38})?"
@@ -44,7 +46,9 @@ def castable(source: Type, target: Type) -> bool:
     if source == NULL:
         return target != NULL
     targets = _DECIMAL_TARGETS if isinstance(source, DecimalType) else _TARGETS.get(source, frozenset())
-    return target in targets or (isinstance(target, DecimalType) and DecimalType in targets)
+    if isinstance(target, DecimalType):
+        return DecimalType in targets and (source != FLOAT or target.scale <= FLOAT_SCALE)
+    return target in targets
 
 
 def widens_to(source: Type, target: Type) -> bool:

@@ -198,7 +198,7 @@ def literal(value: Constant) -> Literal:
         case float():
             if not math.isfinite(value):
                 raise ValueError("floats are finite here: NaN and infinity are dead letters (rule B3)")
-            return Literal(value=value, type=FLOAT)
+            return Literal(value=value + 0.0, type=FLOAT)  # -0.0 equals 0.0, so a tree may hold only one of them
         case Decimal():
             return _decimal_literal(value)
         case str():

@@ -13,6 +13,7 @@ from headrace.expr.types import INT, DecimalType, Type, decimal, same
 MAX_PRECISION = 38
 MIN_SCALE = 6  # what a result keeps after the point when whole digits press from the other side
 
+# Never Python's own operators on decimals: they round to the 28 digits of the thread's context, `-x` and abs() too.
 EXACT = Context(prec=200, rounding=ROUND_HALF_UP, Emin=-10_000, Emax=10_000)  # wider than any intermediate result
 # The JVM rounds products to 39 digits and quotients to 39 decimal places before it rounds to the result's scale.
 PRODUCT = Context(prec=39, rounding=ROUND_HALF_UP, Emin=-10_000, Emax=10_000)
@@ -83,7 +84,7 @@ def widens(a: DecimalType, b: DecimalType) -> bool:
 def fit(value: Decimal, type: DecimalType) -> Decimal:
     """The value with exactly the type's scale, rounded HALF_UP, or Unfit."""
     found = EXACT.quantize(value, _UNIT[type.scale])
-    if abs(found) >= _LIMIT[type.precision - type.scale]:
+    if found.copy_abs() >= _LIMIT[type.precision - type.scale]:
         raise Unfit
     return found or found.copy_abs()  # -0.00 is a Python thing; the JVM has one zero
 

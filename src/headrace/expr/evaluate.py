@@ -95,7 +95,7 @@ def _call(call: Call, read: Read) -> Evaluate:
         return _in_set(args[0], options)
     operation = function.python(call)
     found = _spread(operation, args) if function.nulls == "own" else _strict(operation, args)
-    return _guarded(call, found) if function.fails else found
+    return _guarded(call, found) if call.fails else found
 
 
 def _strict(operation: Callable[..., Any], args: list[Evaluate]) -> Evaluate:
@@ -161,10 +161,11 @@ def _in_set(value: Evaluate, options: frozenset[object]) -> Evaluate:
 
 def _cast(cast: Cast, read: Read) -> Evaluate:
     convert = casts.conversion(cast.arg.type, cast.type)
-    found = _strict(convert, [compile(cast.arg, read)])
-    if not casts.fails(cast.arg.type, cast.type):
-        return found
-    return _null_if_unfit(compile(cast.arg, read), convert) if cast.safe else _guarded(cast, found)
+    arg = compile(cast.arg, read)
+    if cast.safe:
+        return _null_if_unfit(arg, convert)
+    found = _strict(convert, [arg])
+    return _guarded(cast, found) if cast.fails else found
 
 
 def _null_if_unfit(arg: Evaluate, convert: Callable[[Any], Any]) -> Evaluate:

@@ -12,13 +12,44 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from headrace.expr import python, rules
-from headrace.expr.types import BOOL, FLOAT, INT, TEXT, TIME
+from headrace.expr.decimals import MAX_PRECISION
+from headrace.expr.types import BOOL, DURATION, FLOAT, INT, TEXT, TIME, DecimalType
 
 if TYPE_CHECKING:
     from headrace.expr.nodes import Call, Expr
 
 EXTRACT_UNITS = ("year", "quarter", "month", "week", "day", "isodow", "hour", "minute", "second")
 TRUNC_UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+
+
+def never(_call: Call) -> bool:
+    return False
+
+
+def always(_call: Call) -> bool:
+    return True
+
+
+def overflows(call: Call) -> bool:
+    """Ints, floats and times have an end; decimals grow with their type, up to the most digits there are."""
+    if isinstance(call.type, DecimalType):
+        return call.type.precision == MAX_PRECISION
+    return call.type != DURATION
+
+
+def _ints_only(call: Call) -> bool:
+    """The least int has no opposite."""
+    return call.type == INT
+
+
+def _cut_rounding(call: Call) -> bool:
+    """round(decimal) may carry into a digit that the type has no room for."""
+    return isinstance(call.type, DecimalType) and call.type.precision == MAX_PRECISION
+
+
+def _cut_short(call: Call) -> bool:
+    """A float may be too large for an int; a decimal's whole part only if it had no room to grow."""
+    return call.args[0].type == FLOAT or _cut_rounding(call)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,7 +63,7 @@ class Function:
     python: Callable[[Call], Callable[..., object]] | None = None
     nulls: Literal["strict", "lazy", "own"] = "strict"
     undefined: bool = False  # null is possible where no argument is null
-    fails: bool = False  # a result may exist and not fit
+    fails: Callable[[Call], bool] = never  # whether a result may exist and not fit
     approximate: bool = False  # engines agree within 1e-9, not bit for bit
     spark: str = ""  # the name in pyspark.sql.functions, where one function does the whole work
 
@@ -90,25 +121,26 @@ FUNCTIONS: dict[str, Function] = {
                      rule=rules.liked, python=python.like),
     # arithmetic
     "+": Function(usage="a + b", says="numbers; or a time and an interval", rule=rules.plus, python=python.plus,
-                  fails=True),
+                  fails=overflows),
     "-": Function(usage="a - b", says="numbers; a time less an interval; time less time is an interval to compare",
-                  rule=rules.minus, python=python.minus, fails=True),
-    "*": Function(usage="a * b", says="numbers", rule=rules.product, python=python.times, fails=True),
+                  rule=rules.minus, python=python.minus, fails=overflows),
+    "*": Function(usage="a * b", says="numbers", rule=rules.product, python=python.times, fails=overflows),
     "/": Function(usage="a / b", says="int / int is float; null if b is 0", rule=rules.divided, python=python.divide,
-                  undefined=True, fails=True),
+                  undefined=True, fails=overflows),
     "%": Function(usage="a % b", says="the sign of a; null if b is 0; also mod(a, b)", rule=rules.remainder,
                   python=python.remainder, undefined=True, spark="try_mod"),
-    "negate": Function(usage="-a", says="numbers", rule=rules.number, python=python.negate, fails=True),
-    "abs": Function(usage="abs(a)", says="without its sign", rule=rules.number, python=python.absolute, fails=True),
+    "negate": Function(usage="-a", says="numbers", rule=rules.number, python=python.negate, fails=_ints_only),
+    "abs": Function(usage="abs(a)", says="without its sign", rule=rules.number, python=python.absolute,
+                    fails=_ints_only),
     "round": Function(usage="round(a, 2)", says="half away from zero; no digits: to a whole number", rule=rules.rounded,
-                      python=python.round_to),
+                      python=python.round_to, fails=_cut_rounding),
     "floor": Function(usage="floor(a)", says="down; a float becomes an int", rule=rules.to_whole, python=python.floor,
-                      fails=True),
+                      fails=_cut_short),
     "ceil": Function(usage="ceil(a)", says="up; a float becomes an int", rule=rules.to_whole, python=python.ceil,
-                     fails=True),
+                     fails=_cut_short),
     "sqrt": _real("sqrt(a)", "null if a < 0", python.sqrt, undefined=True),
-    "power": _real("power(a, b)", "null where undefined", python.power, undefined=True, fails=True, approximate=True),
-    "exp": _real("exp(a)", "e to the power of a", python.exp, fails=True, approximate=True),
+    "power": _real("power(a, b)", "null where undefined", python.power, undefined=True, fails=always, approximate=True),
+    "exp": _real("exp(a)", "e to the power of a", python.exp, fails=always, approximate=True),
     "ln": _real("ln(a)", "null if a <= 0", python.ln, undefined=True, approximate=True),
     "sin": _real("sin(a)", "of radians", python.sin, approximate=True, spark="sin"),
     "cos": _real("cos(a)", "of radians", python.cos, approximate=True, spark="cos"),
@@ -149,7 +181,8 @@ FUNCTIONS: dict[str, Function] = {
     "unix_millis": Function(usage="unix_millis(t)", says="whole milliseconds since 1970", spark="unix_millis",
                             rule=rules.takes(TIME, gives=INT), python=_plain(python.unix_millis)),
     "timestamp_millis": Function(usage="timestamp_millis(a)", says="the time that many milliseconds after 1970 began",
-                                 rule=rules.takes(INT, gives=TIME), python=_plain(python.timestamp_millis), fails=True),
+                                 rule=rules.takes(INT, gives=TIME), python=_plain(python.timestamp_millis),
+                                 fails=always),
 }  # fmt: skip
 
 _NULL_SAFE = {FUNCTIONS[op].usage for op in ("is_null", "distinct")}

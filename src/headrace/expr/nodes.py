@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 
-from headrace.expr.casts import castable
+from headrace.expr.casts import castable, fails
 from headrace.expr.functions import FUNCTIONS
 from headrace.expr.syntax import Constant
 from headrace.expr.types import BOOL, DURATION, FLOAT, INT, NULL, TEXT, TIME, DecimalType, Type, same
@@ -38,6 +38,11 @@ class Expr:
     def constant(self) -> Constant | Unknown:
         """The value where it is written down, else UNKNOWN."""
         return UNKNOWN
+
+    @property
+    def fails(self) -> bool:
+        """Whether this very node may have a result that does not fit (its children apart)."""
+        return False
 
     def walk(self) -> Iterator[Expr]:
         yield self
@@ -102,6 +107,10 @@ class Call(Expr):
         object.__setattr__(self, "nullable", function.nullable(self.args))
 
     @property
+    def fails(self) -> bool:
+        return FUNCTIONS[self.op].fails(self)
+
+    @property
     def children(self) -> tuple[Expr, ...]:
         return self.args
 
@@ -119,6 +128,10 @@ class Cast(Expr):
     def __post_init__(self) -> None:
         _demand(castable(self.arg.type, self.type), f"{self.arg.type} does not become {self.type}")
         object.__setattr__(self, "nullable", self.arg.nullable or self.safe)
+
+    @property
+    def fails(self) -> bool:
+        return not self.safe and fails(self.arg.type, self.type)
 
     @property
     def children(self) -> tuple[Expr, ...]:

@@ -69,11 +69,13 @@ def remainder(call: Call) -> Operation:
 def negate(call: Call) -> Operation:
     if call.type == INT:
         return lambda a: whole(-a)
-    return operator.neg if call.type == FLOAT else lambda a: _one_zero(-a)
+    return operator.neg if call.type == FLOAT else lambda a: a.copy_negate() if a else a
 
 
 def absolute(call: Call) -> Operation:
-    return (lambda a: whole(abs(a))) if call.type == INT else abs
+    if call.type == INT:
+        return lambda a: whole(abs(a))
+    return abs if call.type == FLOAT else Decimal.copy_abs
 
 
 def round_to(call: Call) -> Operation:
@@ -117,7 +119,8 @@ def _round_float(value: float, scale: float) -> float:
     if scaled >= WHOLE_FLOATS:
         return value
     base = math.floor(scaled)
-    return math.copysign((base + (scaled - base >= 0.5)) / scale, value)
+    near = (base + (scaled - base >= 0.5)) / scale
+    return -near if value < 0 else near
 
 
 def _one_zero(value: Decimal) -> Decimal:

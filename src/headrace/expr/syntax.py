@@ -69,6 +69,7 @@ class Choose(Term):
 def negate(term: Term, at: Span | None = None) -> Term:
     """`-5` is a constant, `-x` an operation: one tree for each, so that printing and parsing meet."""
     if isinstance(term, Value) and isinstance(term.value, int | float | Decimal) and not isinstance(term.value, bool):
-        zero = term.value == 0
-        return Apply("negate", (term,), at=at) if zero or term.value < 0 else Value(-term.value, at=at or term.at)
+        if term.value > 0:
+            opposite = term.value.copy_negate() if isinstance(term.value, Decimal) else -term.value
+            return Value(opposite, at=at or term.at)
     return Apply("negate", (term,), at=at)
