@@ -22,3 +22,14 @@ class Payment:
 
 bank = hr.App("bank")
 payments = bank.stream(Payment, disorder="30 s")
+
+# What each card spent in the last hour, every five minutes. A payment that comes up to ten minutes after its window
+# closed corrects it; one that comes later is set aside, with the watermark it met.
+spend = (
+    payments.where("amount > 0")
+    .key_by("card_id")
+    .window(hr.hopping("1 h", every="5 min"), lateness="10 min")
+    .agg(spent=hr.sum("amount"), times=hr.count(), terminals=hr.distinct("terminal_id"))
+)
+spend.to(bank.topic("card-spend"))
+spend.late.to(bank.topic("card-spend-late"))

@@ -11,6 +11,7 @@ import typer
 from headrace.base.errors import BadSetting, HeadraceError, UsageError
 from headrace.base.settings import Settings, load
 from headrace.cli import dead, doctor, groups, records, stack, topics
+from headrace.cli import run as apps
 from headrace.cli.terminal import json_text, talk
 
 EXIT_FAILED = 1
@@ -38,7 +39,7 @@ def root(
     ctx.obj = load(dict(map(_assignment, set_ or ())))
 
 
-for part in (stack, doctor, topics, records, groups, dead):
+for part in (stack, apps, doctor, topics, records, groups, dead):
     part.register(app)
 
 

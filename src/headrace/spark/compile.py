@@ -43,8 +43,8 @@ class Compiler:
     _counting: set[int] = field(default_factory=set)  # steps whose rows are counted already, on another copy
 
     def records(self, source: Any) -> Any:
-        """From the source's frame to (topic, key, value, time, headers), one row per record to write."""
-        frame = routed(_timed(source), self._from_source())
+        """From the source's frame, watermark set, to a row per record to write: topic, key, value, time, headers."""
+        frame = routed(source, self._from_source())
         for level in range(1, self.flow.levels + 1):
             steps = [s for s in self.flow.steps if s.staged and s.level == level]
             frame = staged(self.chain, self.plan, self.flow, steps, frame)
@@ -183,15 +183,6 @@ class Compiler:
         return frame.select(
             topic.alias("topic"), sf.col("key"), value.alias("value"), sf.col("time"), headers.alias("headers")
         )
-
-
-def _timed(source: Any) -> Any:
-    """Spark's watermark follows the source's frontier; heartbeats pass it and go no further.
-
-    The odd second half of the predicate keeps Catalyst from pushing it below the watermark.
-    """
-    marked = source.withWatermark("frontier", "0 seconds")
-    return marked.where("offset >= 0 or frontier < timestamp'0001-01-02 00:00:00'")
 
 
 def _copies(routes: Iterator[Route]) -> list[Route]:

@@ -1,0 +1,158 @@
+"""Commands about apps: run, replay, explain."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headrace.cli.options import Json
+from headrace.cli.terminal import data, json_text, show, talk
+
+if TYPE_CHECKING:
+    from headrace.observe.snapshot import FlowSnapshot
+    from headrace.ops.run import AppRun
+
+Name = Annotated[
+    str, typer.Argument(metavar="APP", help="An app: named in headrace.toml, NAME/app.py, or module:name.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("run")(run)
+    app.command("replay")(replay)
+    app.command("explain")(explain)
+
+
+def run(
+    ctx: typer.Context,
+    name: Name,
+    realtime: Annotated[bool, typer.Option("--realtime", help="Milliseconds instead of micro-batches.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the app's state and begin anew.")] = False,
+    json: Json = False,
+) -> None:
+    """Run an app live until Ctrl-C; it goes on from where it stopped."""
+    from headrace.ops import apps
+    from headrace.ops.run import run as start
+
+    found = apps.find(name, ctx.obj)
+    watch = Watch(json)
+    with start(
+        found, ctx.obj, mode="realtime" if realtime else "live", fresh=fresh, say=talk, tell=watch.take
+    ) as running:
+        talk(f"{found.name} runs; Ctrl-C stops it")
+        _until_interrupted(running)
+    watch.close()
+
+
+def replay(
+    ctx: typer.Context,
+    name: Name,
+    start: Annotated[str | None, typer.Option("--from", help="Results from here on: 14:03, -2 h, RFC 3339.")] = None,
+    until: Annotated[str | None, typer.Option(help="History up to here; default: all there is now.")] = None,
+    into: Annotated[str | None, typer.Option(help="Suffix of the output topics; default: one of its own.")] = None,
+    json: Json = False,
+) -> None:
+    """Run an app over history, into topics of its own."""
+    from headrace.base.clock import read_time
+    from headrace.ops import apps
+    from headrace.ops.replay import plan_replay
+    from headrace.ops.replay import replay as begin
+
+    now = datetime.now(UTC)
+    chosen = plan_replay(
+        apps.find(name, ctx.obj),
+        into=into or f"replay-{now:%Y%m%d-%H%M%S}",
+        start=None if start is None else read_time(start, now=now),
+        until=None if until is None else read_time(until, now=now),
+    )
+    if chosen.read_from is not None:
+        talk(f"reading from {chosen.read_from:%Y-%m-%d %H:%M:%S} UTC, so that the first results are whole")
+    watch = Watch(json)
+    with begin(chosen, ctx.obj, say=talk, tell=watch.take) as running:
+        _until_interrupted(running)
+    watch.close()
+    talk(f"replayed into {', '.join(chosen.outputs)}")
+
+
+def explain(ctx: typer.Context, name: Name, json: Json = False) -> None:
+    """Show an app's plan: sources, steps, keys, state bounds, exits, modes."""
+    from headrace.ops import apps
+    from headrace.ops import explain as plans
+
+    found = apps.find(name, ctx.obj)
+    if json:
+        data(json_text(plans.described(found, ctx.obj), indent=2))
+    else:
+        data(plans.explain(found, ctx.obj).rstrip("\n"))
+
+
+def _until_interrupted(running: AppRun) -> None:
+    """Waits; Ctrl-C is the way a person ends a run, not an error."""
+    try:
+        running.wait()
+    except KeyboardInterrupt:
+        talk("stopping after the batch that runs")
+
+
+class Watch:
+    """Shows a run: a line a flow that is rewritten on a terminal, JSON lines for machines."""
+
+    def __init__(self, json: bool) -> None:
+        self._json = json
+        self._last: dict[str, FlowSnapshot] = {}
+        self._said: dict[str, tuple[str, str]] = {}
+        self._at = datetime.min.replace(tzinfo=UTC)
+
+    def take(self, snapshot: FlowSnapshot) -> None:
+        self._last[snapshot.flow] = snapshot
+        told = (snapshot.state, snapshot.error)
+        news = self._said.get(snapshot.flow) != told
+        self._said[snapshot.flow] = told
+        if self._json:
+            if news or snapshot.rows:
+                data(json_text(_row(snapshot)))
+            return
+        now = datetime.now(UTC)
+        if snapshot.error and news:
+            talk(f"{snapshot.flow}: {snapshot.state}: {snapshot.error}")
+        elif news or (now - self._at).total_seconds() >= 2:
+            self._at = now
+            talk(_line(snapshot))
+
+    def close(self) -> None:
+        """Where every row went (rule D3), once more and in full."""
+        rows: list[dict[str, Any]] = []
+        for snapshot in self._last.values():
+            for counts in snapshot.counts:
+                rows.append({"flow": snapshot.flow, **_counts(counts)})
+        if not self._json:
+            show(rows, json=False)
+
+
+def _line(s: FlowSnapshot) -> str:
+    time = "none yet" if s.watermark is None else f"{s.watermark:%Y-%m-%d %H:%M:%S}"
+    behind = sum(p.behind for p in s.partitions)
+    slow = f", held by {s.slowest.topic}/{s.slowest.partition}" if s.slowest and behind else ""
+    return (
+        f"{s.flow}: {s.state}, batch {s.batch}, {s.rows:,} rows ({s.rows_per_second:,.0f}/s), {behind:,} behind, "
+        f"watermark {time}{slow}, {s.state_keys:,} keys in state"
+    )
+
+
+def _row(snapshot: FlowSnapshot) -> dict[str, Any]:
+    return snapshot.as_dict() | {"counts": [_counts(c) for c in snapshot.counts]}
+
+
+def _counts(counts: Any) -> dict[str, Any]:
+    return {
+        "step": counts.step,
+        "in": counts.entered,
+        "used": counts.used,
+        "filtered": counts.filtered,
+        "late": counts.late,
+        "dead": counts.dead,
+        "duplicates": counts.duplicates,
+        "held": counts.held,
+    }

@@ -1,0 +1,106 @@
+"""Running an app: its topics made, Spark started, one supervised query per flow, until it is stopped or ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from headrace.base.settings import Settings
+from headrace.log import topics
+from headrace.log.dead import dead_topic
+from headrace.model.app import App
+from headrace.model.topic import Topic
+from headrace.observe.snapshot import FlowSnapshot
+from headrace.ops import endpoints
+from headrace.plan.modes import Mode
+from headrace.plan.plan import Plan, build
+from headrace.spark.checkpoint import Checkpoint
+from headrace.spark.query import Job, Running
+from headrace.spark.profile import Profile
+from headrace.spark.session import Spark
+from headrace.spark.session import start as start_spark
+
+Say = Callable[[str], None]
+Tell = Callable[[FlowSnapshot], None]
+LOOK = timedelta(milliseconds=200)
+
+_PROFILE: dict[Mode, Profile] = {"live": "live", "history": "live", "realtime": "realtime"}
+
+
+@dataclass(slots=True)
+class AppRun:
+    """An app that runs. Close it to stop its flows and, if it was started here, Spark."""
+
+    plan: Plan
+    spark: Spark
+    flows: list[Running] = field(default_factory=list)
+    owns_spark: bool = True
+
+    def wait(self) -> None:
+        """Until every flow has ended by itself, or one has failed; raises its error."""
+        while any([not flow.wait(LOOK) for flow in self.flows]):
+            if any(flow.error for flow in self.flows):
+                break
+        for flow in self.flows:
+            if flow.error is not None:
+                raise flow.error
+
+    def close(self) -> None:
+        for flow in self.flows:
+            flow.stop()
+        if self.owns_spark:
+            self.spark.stop()
+
+    def __enter__(self) -> AppRun:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def run(
+    app: App,
+    settings: Settings,
+    *,
+    mode: Mode = "live",
+    fresh: bool = False,
+    spark: Spark | None = None,
+    say: Say = lambda _: None,
+    tell: Tell = lambda _: None,
+) -> AppRun:
+    """Starts an app from where it stopped; `fresh` forgets its state and begins anew."""
+    plan = build(app)
+    broker = endpoints.broker(settings)
+    made = topics.ensure(broker, *app.topics, *graves(plan))
+    if made:
+        say(f"made topics {', '.join(made)}")
+    jobs = [
+        Job(plan=plan, flow=flow, mode=mode, broker=broker, checkpoint=Checkpoint.of(settings.home, plan, flow))
+        for flow in plan.flows
+    ]
+    if fresh:
+        for job in jobs:
+            job.checkpoint.remove()
+    return launch(plan, jobs, settings, mode=mode, spark=spark, say=say, tell=tell)
+
+
+def launch(
+    plan: Plan, jobs: list[Job], settings: Settings, *, mode: Mode, spark: Spark | None, say: Say, tell: Tell
+) -> AppRun:
+    """Starts the jobs of a plan, all or none."""
+    began = spark or start_spark(settings, profile=_PROFILE[mode], app_name=plan.app, tell=say)
+    running = AppRun(plan, began, owns_spark=spark is None)
+    try:
+        for job in jobs:
+            running.flows.append(Running(began, job, tell))
+    except BaseException:
+        running.close()
+        raise
+    return running
+
+
+def graves(plan: Plan) -> list[Topic]:
+    """The topics of dead letters."""
+    read = {step.node.event.topic for flow in plan.flows for step in flow.by_topic}  # type: ignore[union-attr]
+    return [Topic(name=dead_topic(name)) for name in sorted(read)]

@@ -1,0 +1,257 @@
+"""A running flow: its query started from its checkpoint, watched, restarted after trouble, shown as snapshots."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from headrace.base.clock import micros
+from headrace.base.duration import millis
+from headrace.base.errors import DeclarationError, HeadraceError, ModeRefused, RunError
+from headrace.log.broker import Broker
+from headrace.model.declared import Read
+from headrace.observe.snapshot import Counts, FlowSnapshot, PartitionSnapshot
+from headrace.plan.modes import Mode, why_not
+from headrace.plan.plan import Flow, Plan
+from headrace.spark.chain import Chain
+from headrace.spark.checkpoint import Checkpoint, Held
+from headrace.spark.clients import java_client
+from headrace.spark.compile import Compiler
+from headrace.spark.log import read_log, write_log
+from headrace.spark.session import Spark
+from headrace.spark.trouble import translate, translated
+
+FIRST_WAIT = timedelta(seconds=1)
+LONGEST_WAIT = timedelta(minutes=1)
+CALM = timedelta(minutes=1)
+"""After so long without trouble a restart waits `FIRST_WAIT` again."""
+POLL = timedelta(milliseconds=50)
+REALTIME_INTERVAL = "5 minutes"
+HISTORY_BATCH = 200_000
+
+# Trying again cannot help: the user has to do something first.
+_FINAL = (DeclarationError, RunError)
+_FINAL_CODES = ("topic-missing", "topic-recreated", "records-lost", "state-version", "record-too-large")
+
+Tell = Callable[[FlowSnapshot], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Which part of the log a run reads, and from when on it emits. None: from the beginning; to the end."""
+
+    start: datetime | None = None
+    until: datetime | None = None
+    emit_from: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """All that a flow's query is made of."""
+
+    plan: Plan
+    flow: Flow
+    mode: Mode
+    broker: Broker
+    checkpoint: Checkpoint
+    span: Span = Span()
+    max_records: int | None = None
+    interval: str = REALTIME_INTERVAL
+
+    def __post_init__(self) -> None:
+        reasons = why_not(self.flow, self.mode)
+        if reasons:
+            raise ModeRefused(
+                f"{self.flow.name} cannot run as {self.mode}",
+                why="; ".join(reasons),
+                fix="`headrace explain` shows which modes each flow allows",
+            )
+
+    def source(self) -> dict[str, Any]:
+        """What the log source is told (jvm/LogSpec.scala)."""
+        history = self.mode == "history"
+        limit = self.max_records or (HISTORY_BATCH if history else None)
+        return {
+            "topics": [_topic(step.node) for step in self.flow.by_topic if isinstance(step.node, Read)],
+            "start": "earliest" if self.span.start is None else micros(self.span.start) // 1000,
+            "until": None if self.span.until is None else micros(self.span.until) // 1000,
+            "aligned": history,
+            "end_of_input": history,
+            "max_records": limit,
+        }
+
+
+def start(spark: Spark, job: Job) -> Any:
+    """Starts the flow's query; gives PySpark's StreamingQuery."""
+    client = java_client(job.broker)
+    with translated(spark.log):
+        source = read_log(spark, job.source(), client)
+        records = Compiler(job.plan, job.flow, Chain(spark, job.flow.name)).records(source)
+        if job.span.emit_from is not None:
+            records = records.where(records["time"] >= micros(job.span.emit_from))
+        writer = records.writeStream.outputMode("update").queryName(f"{job.plan.app}/{job.flow.name}")
+        writer = writer.option("checkpointLocation", str(job.checkpoint.spark))
+        write_log(spark, writer, client, realtime=job.mode == "realtime")
+        return _TRIGGERS[job.mode](writer, job).start()
+
+
+_TRIGGERS: dict[str, Callable[[Any, Job], Any]] = {
+    "live": lambda writer, _: writer.trigger(processingTime="0 seconds"),
+    "history": lambda writer, _: writer.trigger(availableNow=True),
+    "realtime": lambda writer, job: writer.trigger(realTime=job.interval),
+}
+
+
+def _topic(read: Read) -> dict[str, Any]:
+    event = read.event
+    return {
+        "topic": event.topic,
+        "fields": [{"name": c.name, "type": str(c.type), "nullable": c.nullable} for c in event.columns],
+        "key": list(event.key),
+        "id": event.id or None,
+        "time": event.time or None,
+        "disorder_ms": 0 if read.disorder is None else millis(read.disorder),
+        "marked": read.disorder is None,
+        "idle_ms": None if read.idle is None else millis(read.idle),
+        "skew_ms": millis(read.skew),
+    }
+
+
+@dataclass(slots=True)
+class Running:
+    """A flow under watch, on a thread of its own. A query that fails is started again, each time a little later."""
+
+    spark: Spark
+    job: Job
+    tell: Tell
+    snapshot: FlowSnapshot = field(init=False)
+    error: HeadraceError | None = None
+    _held: Held = field(init=False)
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread = field(init=False)
+    _totals: dict[int, dict[str, int]] = field(default_factory=dict)
+    _batch: int = -1
+
+    def __post_init__(self) -> None:
+        self._held = self.job.checkpoint.open(self.job.flow)
+        plan = self.job.plan
+        self.snapshot = FlowSnapshot(
+            app=plan.app, version=plan.version, flow=self.job.flow.name, mode=self.job.mode, state="starting"
+        )
+        self._thread = threading.Thread(target=self._watch, name=f"flow {self.job.flow.name}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Asks the query to end after its batch, and waits for it."""
+        self._stop.set()
+        self._thread.join()
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Until the flow has ended by itself; whether it has."""
+        self._thread.join(None if timeout is None else timeout.total_seconds())
+        return not self._thread.is_alive()
+
+    # -- the thread
+
+    def _watch(self) -> None:
+        wait = FIRST_WAIT
+        try:
+            while not self._stop.is_set():
+                began = datetime.now(UTC)
+                trouble = self._attempt()
+                if trouble is None:
+                    break
+                if isinstance(trouble, _FINAL) or trouble.code in _FINAL_CODES:
+                    self.error = trouble
+                    break
+                wait = FIRST_WAIT if datetime.now(UTC) - began > CALM else min(wait * 2, LONGEST_WAIT)
+                self._show(state="restarting", error=str(trouble), restarts=self.snapshot.restarts + 1)
+                self._stop.wait(wait.total_seconds())
+        finally:
+            self._held.close()
+            self._show(state="failed" if self.error else "stopped", error=str(self.error or ""))
+
+    def _attempt(self) -> HeadraceError | None:
+        """One life of the query; None when it ended as it should."""
+        try:
+            query = start(self.spark, self.job)
+        except HeadraceError as broken:
+            return broken
+        self._show(state="running", error="")
+        try:
+            while not query.awaitTermination(POLL.total_seconds()):
+                if self._stop.is_set():
+                    query.stop()
+                    return None
+                self._look(query)
+            self._look(query)
+            return None
+        except Exception as broken:  # whatever ended the query: Spark's many kinds
+            return translate(broken, self.spark.log, alive=self.spark.healthy())
+
+    def _look(self, query: Any) -> None:
+        """Takes in every batch that has ended since the last look."""
+        for progress in query.recentProgress:
+            if progress.batchId > self._batch:
+                self._batch = progress.batchId
+                self._take(json.loads(progress.json))
+
+    def _take(self, progress: dict[str, Any]) -> None:
+        for step, terms in json.loads(self.spark.jvm.Counters.take(self.job.flow.name)).items():
+            total = self._totals.setdefault(int(step), {})
+            for term, count in terms.items():
+                total[term] = total.get(term, 0) + count
+        source = progress["sources"][0] if progress["sources"] else {}
+        operators = progress.get("stateOperators", ())
+        self._show(
+            state="running",
+            batch=progress["batchId"],
+            rows=progress["numInputRows"],
+            rows_per_second=progress.get("processedRowsPerSecond", 0.0),
+            batch_ms=progress.get("durationMs", {}).get("triggerExecution", 0),
+            watermark=_moment(source.get("metrics", {}).get("watermark")),
+            partitions=_partitions(source),
+            counts=tuple(self._counts()),
+            state_keys=sum(o["numRowsTotal"] for o in operators),
+            state_bytes=sum(o["memoryUsedBytes"] for o in operators),
+        )
+
+    def _counts(self) -> list[Counts]:
+        named = {step.ordinal: step.name for step in self.job.flow.steps}
+        return [
+            Counts(step=named[ordinal], **{_FIELDS.get(term, term): count for term, count in terms.items()})
+            for ordinal, terms in sorted(self._totals.items())
+        ]
+
+    def _show(self, **changed: Any) -> None:
+        self.snapshot = replace(self.snapshot, at=datetime.now(UTC), **changed)
+        self.tell(self.snapshot)
+
+
+_FIELDS = {"in": "entered"}
+
+
+def _partitions(source: dict[str, Any]) -> tuple[PartitionSnapshot, ...]:
+    metrics = source.get("metrics", {})
+    offset = source.get("endOffset") or {}
+    parts = (json.loads(offset) if isinstance(offset, str) else offset).get("parts", {})
+    return tuple(
+        PartitionSnapshot(
+            topic=topic,
+            partition=int(partition),
+            offset=part["to"],
+            behind=int(metrics.get(f"{topic}/{partition}.behind", 0)),
+            frontier=_moment(metrics.get(f"{topic}/{partition}.frontier")),
+            idle=metrics.get(f"{topic}/{partition}.idle") == "true",
+        )
+        for topic, partitions in parts.items()
+        for partition, part in partitions.items()
+    )
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
