@@ -91,6 +91,7 @@ class Consumer(Generic[E]):
         self._done = 0  # and this many are processed: the caller came back for more
         self._ends: dict[Place, int] = {}  # processed, not yet committed
         self._due = 0.0  # when to commit next
+        self._joined = False
         self._told = {"assigned": on_assigned, "revoked": on_revoked, "lost": on_lost}
         self._client = broker.consumer(
             {
@@ -111,7 +112,7 @@ class Consumer(Generic[E]):
         )
         self._client.subscribe(
             [topic if topic == home else _if_there(topic) for topic, home in self._homes.items()],
-            on_assign=lambda _, moved: self._tell("assigned", moved),
+            on_assign=lambda _, moved: self._assigned(moved),
             on_revoke=lambda _, moved: self._revoked(moved),
             on_lost=lambda _, moved: self._lost(moved),
         )
@@ -130,7 +131,7 @@ class Consumer(Generic[E]):
         return self.records()
 
     def records(self, *, idle: str | timedelta | None = None) -> Iterator[Record[E]]:
-        """Records for ever, or until none has come for `idle`.
+        """Records for ever, or until none has come for `idle` since the group was joined.
 
         A record counts as processed when the loop asks for the next one, so the one at which a loop breaks is
         read again by the next member, unless `commit()` was called.
@@ -144,7 +145,7 @@ class Consumer(Generic[E]):
                 if self._auto and time.monotonic() > self._due:
                     self._commit_processed(wait=False)
             left = _LOOK if limit is None else quiet_since + limit - time.monotonic()
-            if self._fetch(self._size, max(0.0, min(left, _LOOK))):
+            if self._fetch(self._size, max(0.0, min(left, _LOOK))) or not self._joined:
                 quiet_since = time.monotonic()
             elif left <= 0:
                 return
@@ -270,6 +271,10 @@ class Consumer(Generic[E]):
                 return False
             raise self._broker.explain(broken) from None
         return True
+
+    def _assigned(self, moved: list[TopicPartition]) -> None:
+        self._joined = True
+        self._tell("assigned", moved)
 
     def _revoked(self, moved: list[TopicPartition]) -> None:
         """Called inside `consume`, between two batches: all of the last one is processed and can be committed."""

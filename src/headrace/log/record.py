@@ -70,6 +70,12 @@ class Decoder(Generic[E]):
                 break
         if codec is None:
             raise self._unknown(None)
+        if message.key() is None and codec.event.key:
+            raise MissingField(
+                f"a record of {codec.event.name} has no key",
+                why=f"its key is {', '.join(codec.event.key)}; without it, records of one key are in no order",
+                fix="set the record key when producing",
+            )
         value = message.value()
         if value is None:
             if tombstones:
@@ -78,12 +84,6 @@ class Decoder(Generic[E]):
                 f"a record of {codec.event.name} has no value",
                 why="an empty value deletes a key from a table; a stream has nothing to delete",
                 fix="read it as a table, or with tombstones=True",
-            )
-        if message.key() is None and codec.event.key:
-            raise MissingField(
-                f"a record of {codec.event.name} has no key",
-                why=f"its key is {', '.join(codec.event.key)}; without it, records of one key are in no order",
-                fix="set the record key when producing",
             )
         return codec.decode(value)
 

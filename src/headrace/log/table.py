@@ -148,9 +148,7 @@ class Table(Generic[E]):
         except DataError as broken:
             self._grave.bury(message, self._topic, broken)
             return None
-        key = message.key()
-        if key is None:
-            return None
+        key: bytes = message.key()
         before = self._rows.get(key)
         if row is None:
             return self._delete(key, before, message)
