@@ -49,8 +49,9 @@ def birth(pid: int) -> str | None:
     except OSError:
         return None
     fields = stat[stat.rindex(")") + 2 :].split()  # the name before it may hold spaces and brackets
-    state, started = fields[0], fields[19]
-    return None if state in "ZX" else f"{boot}/{started}"
+    state, threads, started = fields[0], int(fields[17]), fields[19]
+    # The first thread of a killed server is a zombie already while others still hold its ports and its lock.
+    return None if state in "ZX" and threads <= 1 else f"{boot}/{started}"
 
 
 def _birth_by_ps(pid: int) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import shutil
 import uuid
 from collections.abc import Sequence
@@ -12,17 +11,16 @@ from pathlib import Path
 from typing import ClassVar
 
 from headrace.base.errors import BadSetting
-from headrace.stack import jvm, kafka_wire, secret
+from headrace.stack import failure, jvm, kafka_wire
 from headrace.stack.jvm import Fetch
 from headrace.stack.part import LOOPBACK, Part, Run
 
-_FILE = "kafka.json"
 _HEAP = "256m"
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What is frozen at the first start: the cluster's id and its number of brokers."""
+    """What is fixed when the data directories are made: the cluster's id and its number of brokers."""
 
     id: str
     brokers: int
@@ -33,24 +31,23 @@ class Cluster:
 
 
 def known(home: Path) -> Cluster | None:
-    """The cluster of this home directory, if one was ever made."""
-    try:
-        return Cluster(**json.loads((home / _FILE).read_text()))
-    except (OSError, ValueError, TypeError):
-        return None
+    """The cluster of this home directory, as its data directories tell; None if there are none yet."""
+    for brokers in (1, 3):
+        made = [data for name in Cluster("", brokers).names if (data := home / name / "data").exists()]
+        if made:
+            return Cluster(next((id for data in made if (id := _identity(data)[0])), ""), brokers)
+    return None
 
 
 def cluster(home: Path, brokers: int) -> Cluster:
-    """The cluster of this home directory; made now if there is none."""
+    """The cluster of this home directory, or a new one if there is none yet."""
     if brokers not in (1, 3):
         raise BadSetting(
             f"an embedded Kafka of {brokers} brokers is not offered",
             why="one broker is the least, three are the least that can lose one",
             fix="brokers = 1 or 3",
         )
-    if (found := known(home)) is None:
-        found = Cluster(base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="), brokers)
-        secret.write(home / _FILE, json.dumps({"id": found.id, "brokers": found.brokers}))
+    found = known(home) or Cluster(base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="), brokers)
     if found.brokers != brokers:
         raise BadSetting(
             f"the Kafka in {home} has {found.brokers} broker(s), not {brokers}",
@@ -58,6 +55,16 @@ def cluster(home: Path, brokers: int) -> Cluster:
             fix=f"use {found.brokers}, or give another home directory (HEADRACE__HOME) for {brokers}",
         )
     return found
+
+
+def _identity(data: Path) -> tuple[str, str]:
+    """Cluster and node that a data directory belongs to; empty where it does not say."""
+    try:
+        lines = (data / "meta.properties").read_text(errors="replace").splitlines()
+    except OSError:
+        lines = []
+    said = dict(line.split("=", 1) for line in lines if "=" in line)
+    return said.get("cluster.id", ""), said.get("node.id", "")
 
 
 def controller(name: str) -> str:
@@ -76,14 +83,13 @@ class Kafka(Part):
 
     corrupt: ClassVar[tuple[str, ...]] = (
         "meta.properties",
-        "Invalid cluster.id",
+        "Error while reading the Quorum status",
         "CorruptRecordException",
-        "CorruptSnapshotException",
-        "InvalidRecordException",
-        "Unable to read the broker epoch",
-        "Encountered metadata loading fault",
-        "quorum-state",
+        "metadata loading fault",
     )
+    # Kafka cuts a damaged metadata log short, forgets the topics behind the cut, and deletes their records a minute
+    # later. Stopped at once, it has only renamed them.
+    alarm: ClassVar[str] = r"partition=__cluster_metadata-0,.*Corruption found"
 
     @property
     def url(self) -> str:
@@ -99,8 +105,14 @@ class Kafka(Part):
             file = self._configure(draft)
             storage = ("kafka.tools.StorageTool", "format", "-t", self.cluster.id, "-c", str(file))
             run(jvm.command(self.home, paths, "64m", *storage))
+            self._check(draft)  # on a full disk the format reports success all the same
             draft.rename(data)
+        self._check(data)
         return jvm.command(self.home, paths, _HEAP, "kafka.Kafka", str(self._configure(data)))
+
+    def _check(self, data: Path) -> None:
+        if _identity(data) != (self.cluster.id, str(self.node)):
+            raise failure.corrupt(self, f"{data / 'meta.properties'} does not name this cluster and node {self.node}")
 
     def answers(self) -> bool:
         found = kafka_wire.ask(LOOPBACK, self.ports[self.name])
@@ -139,9 +151,10 @@ class Kafka(Part):
             # Groups form at once, and may notice a dead member within a second if they ask for it.
             "group.initial.rebalance.delay.ms": 0,
             "group.min.session.timeout.ms": 1000,
-            # A dead broker is noticed in 6 s instead of 9; for as long it cannot come back either.
-            "broker.session.timeout.ms": 6000,
-            "broker.heartbeat.interval.ms": 1000,
+            # How long a dead broker is still counted on, and cannot come back: a lone one that was killed is soon up
+            # again; three on one machine must not give each other up when it is merely busy.
+            "broker.session.timeout.ms": 2000 if copies == 1 else 6000,
+            "broker.heartbeat.interval.ms": 500 if copies == 1 else 1000,
             # Memory and threads for one machine.
             "log.cleaner.dedupe.buffer.size": 4 << 20,
             "num.network.threads": 2,

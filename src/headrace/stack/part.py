@@ -26,6 +26,7 @@ class Part(ABC):
     stop: ClassVar[signal.Signals] = signal.SIGTERM
     user: ClassVar[str] = ""  # as whom it runs; "": as we do
     corrupt: ClassVar[tuple[str, ...]] = ()  # what its log says when its data cannot be used
+    alarm: ClassVar[str] = ""  # a pattern: what its log says when it starts at the price of losing data
 
     @property
     def log(self) -> Path:

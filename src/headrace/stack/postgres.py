@@ -7,6 +7,7 @@ import pwd
 import shutil
 import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -89,11 +90,13 @@ class Postgres(Part):
                 return connection.execute("SELECT 1").fetchone() == (1,)
         except psycopg.OperationalError as refused:
             text = str(refused)
+        if "password authentication failed" in text:
+            raise failure.corrupt(self, f"{self.home / 'password'} is not the password it was made with")
+        if "database subdirectory" in text:
+            raise failure.corrupt(self, text)
         if f'database "{_NAME}" does not exist' in text:
             with psycopg.connect(self._url("postgres"), autocommit=True) as connection:
                 connection.execute(f"CREATE DATABASE {_NAME}")
-        if "password authentication failed" in text:
-            raise failure.corrupt(self, f"{self.home / 'password'} is not the password it was made with")
         return False
 
     def _url(self, database: str) -> str:
@@ -101,18 +104,24 @@ class Postgres(Part):
 
 
 def _heal(data: Path) -> None:
-    """Removes the lock of a server that is gone.
+    """Clears away what a server that is gone left behind: its last children, then its lock.
 
-    PostgreSQL does so itself, unless the pid in it now belongs to some other process of the same user.
+    Children notice the end of their server soon, but while one lives no other server may start. The lock PostgreSQL
+    takes for stale by itself, unless the pid in it now belongs to some other process of the same user.
     """
     lock = data / "postmaster.pid"
-    try:
-        pid = int(lock.read_text().split()[0])
-        ours = Path(psutil.Process(pid).cwd()) == data
-    except (OSError, ValueError, IndexError, psutil.Error):
-        ours = False
-    if not ours:
-        lock.unlink(missing_ok=True)
+    if not lock.exists():
+        return
+    left = [process for process in psutil.process_iter(["name", "cwd"]) if process.info["cwd"] == str(data)]
+    left = [process for process in left if process.info["name"] == "postgres"]
+    for process in left:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(signal.SIGINT)
+    _, deaf = psutil.wait_procs(left, timeout=5)
+    for process in deaf:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    lock.unlink()
 
 
 def _binaries() -> Path:

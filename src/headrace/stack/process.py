@@ -47,6 +47,8 @@ class Supervisor:
             return False
         try:
             part.home.mkdir(parents=True, exist_ok=True)
+            if damage := failure.of_damage(part):
+                raise damage
             _turn_over(part)
             command = part.prepare(lambda one_off: self._run(part, one_off))
             child, since = self._launch(part, command)
@@ -54,6 +56,8 @@ class Supervisor:
             raise failure.of_os(part, refused) from refused
         try:
             self._await(part, child, since)
+            if alarm := failure.of_alarm(part, _log(part, since)):
+                raise alarm
         except BaseException:
             _end(child, part)
             raise
@@ -67,6 +71,7 @@ class Supervisor:
             if self.cancelled.wait(_POLL):
                 _end(child, part)
                 raise CancelledError
+        (part.home / guard.NOTE).unlink(missing_ok=True)
         if child.returncode != 0:
             raise failure.of_exit(part, _log(part, since), child.returncode)
 
@@ -107,6 +112,7 @@ def reap() -> None:
 def _end(child: Child, part: Part) -> None:
     guard.end([guard.Note(child.pid, guard.birth(child.pid) or "", "", int(part.stop))])
     child.wait()
+    (part.home / guard.NOTE).unlink(missing_ok=True)
 
 
 def _turn_over(part: Part) -> None:

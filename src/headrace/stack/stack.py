@@ -26,7 +26,7 @@ from headrace.stack.redis import Redis
 
 ALL = ("kafka", "postgres", "redis", "connect")
 USUAL = ("kafka", "postgres", "redis")
-_LEAST_DISK = 64_000_000  # bytes; what the empty servers write at their first start
+LEAST_DISK = 64_000_000  # bytes; what the empty servers write at their first start
 _PATIENCE = 120.0  # seconds to wait for another `up` or `down` on the same home directory
 
 
@@ -80,7 +80,7 @@ def up(
         cluster = kafka.cluster(home, brokers) if with_kafka else None
         names = [*(cluster.names if cluster else []), *(part for part in parts if part != "kafka")]
         missing = set(names) - _alive(home)
-        if missing and shutil.disk_usage(home).free < _LEAST_DISK:
+        if missing and shutil.disk_usage(home).free < LEAST_DISK:
             raise failure.disk_full(home, f"{', '.join(sorted(missing))} cannot be started")
         chosen = _choose_ports(home, cluster, missing, fixed_ports or {}, tell)
         made = _make(home, parts, cluster, chosen, lambda group: jars.fetch(group, cache, tell=tell, progress=progress))

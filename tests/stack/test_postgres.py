@@ -1,0 +1,93 @@
+"""PostgreSQL: behind a password, readable by its owner alone, under directories that only root may enter, healed."""
+
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+
+from headrace.base.errors import CorruptData
+from headrace.stack import guard, stack
+
+
+def test_it_asks_for_its_password(small: Path, cache: Path) -> None:
+    url = stack.up(small, cache, parts=("postgres",)).postgres
+    password = (small / "postgres" / "password").read_text()
+    with pytest.raises(psycopg.OperationalError, match="password"):
+        psycopg.connect(url.replace(password, "guess"))
+    assert stat.S_IMODE((small / "postgres" / "password").stat().st_mode) == 0o600
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has directories that PostgreSQL's own user cannot enter")
+def test_root_may_keep_it_where_nobody_else_can_look(tmp_path: Path, cache: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    try:
+        with psycopg.connect(stack.up(closed / "home", cache, parts=("postgres",)).postgres) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        server = psutil.Process(guard.notes(closed / "home")["postgres"].pid)
+        assert server.uids().effective != 0
+        assert stat.S_IMODE(closed.stat().st_mode) == 0o700
+    finally:
+        stack.down(closed / "home")
+
+
+def test_a_stale_lock_that_names_a_stranger_is_healed(small: Path, cache: Path) -> None:
+    # given a crash, after which another process of the same user got the server's pid
+    stack.up(small, cache, parts=("postgres",))
+    stack.down(small)
+    user = "nobody" if os.geteuid() == 0 else None
+    stranger = subprocess.Popen(["cat"], stdin=subprocess.PIPE, user=user)
+    data = small / "postgres" / "data"
+    (data / "postmaster.pid").write_text(f"{stranger.pid}\n{data}\n1700000000\n")
+    # then it comes up all the same
+    assert stack.up(small, cache, parts=("postgres",)).postgres
+    assert stranger.poll() is None
+    stranger.communicate()
+
+
+def damage_control(data: Path) -> None:
+    (data / "global" / "pg_control").write_bytes(b"x" * 296)
+
+
+def lose_wal(data: Path) -> None:
+    for segment in (data / "pg_wal").glob("0*"):
+        segment.unlink()
+
+
+def lose_version(data: Path) -> None:
+    (data / "PG_VERSION").unlink()
+
+
+def lose_database(data: Path) -> None:
+    for file in (data / "base").iterdir():
+        file.rename(data / file.name)
+
+
+@pytest.mark.parametrize("damage", [damage_control, lose_wal, lose_version, lose_database])
+def test_corrupted_data_are_named_with_a_way_on(small: Path, cache: Path, damage) -> None:  # type: ignore[no-untyped-def]
+    stack.up(small, cache, parts=("postgres",))
+    stack.down(small)
+    damage(small / "postgres" / "data")
+    with pytest.raises(CorruptData, match="the data of postgres cannot be used") as caught:
+        stack.up(small, cache, parts=("postgres",))
+    assert caught.value.why
+    assert str(small / "postgres") in caught.value.fix
+
+
+def test_a_lost_password_is_told_as_such(small: Path, cache: Path) -> None:
+    stack.up(small, cache, parts=("postgres",))
+    stack.down(small)
+    (small / "postgres" / "password").unlink()
+    with pytest.raises(CorruptData, match="cannot be used") as caught:
+        stack.up(small, cache, parts=("postgres",))
+    assert "password" in caught.value.why
+
+
+def test_an_interrupted_first_start_is_begun_again(small: Path, cache: Path) -> None:
+    (small / "postgres" / "data.new").mkdir(parents=True)
+    (small / "postgres" / "data.new" / "PG_VERSION").write_text("18")
+    assert stack.up(small, cache, parts=("postgres",)).postgres
