@@ -55,6 +55,16 @@ def test_t3_when_all_streams_are_idle_time_runs_on_from_the_greatest_event() -> 
     assert watermark.at(140_000) == 115_000
 
 
+def test_t4_a_partition_that_comes_back_with_old_rows_does_not_turn_time_back() -> None:
+    watermark = Watermark(both(), 100_000, {"visits": 2})
+    watermark.row("buys", 0, 200 * SECOND, 200_000)
+    watermark.row("visits", 0, 200 * SECOND, 200_000)
+    assert watermark.at(200_000) == 180_000  # partition 1 of visits is idle
+    watermark.row("visits", 1, 100 * SECOND, 200_000)
+
+    assert watermark.at(200_000) == 180_000
+
+
 def test_t2_a_row_dated_ahead_of_skew_moves_no_frontier() -> None:
     watermark = Watermark(both(), 100_000, {})
     watermark.row("buys", 0, 100 * SECOND, 100_000)

@@ -89,6 +89,16 @@ def test_w3_a_row_is_judged_late_after_merging() -> None:
         assert t.counts("counted").held == 3
 
 
+def test_w3_rows_of_one_batch_that_chain_into_a_held_session_are_not_late() -> None:
+    """Each of the older two is late by itself; the youngest takes in the next, and that one the oldest."""
+    with hr.testing.run(site(hr.session(gap="10 min"))) as t:
+        t.send(visit(t, "10:25", "q"))
+        t.batch(visit(t, "10:20"), visit(t, "10:12"), visit(t, "10:04"))
+
+        assert t.read("late") == []
+        assert t.counts("counted").held == 4
+
+
 def test_w4_a_window_closes_is_correctable_then_gone() -> None:
     with hr.testing.run(site(hr.tumbling("5 min"), lateness="5 min")) as t:
         t.send(visit(t, "10:01"), visit(t, "10:05"))

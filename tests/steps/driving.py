@@ -40,21 +40,24 @@ def drive(step: ModuleType, spec: Any, schedule: list[tuple[list[Row], int | Non
     """Batches of (rows, watermark in ms). Checks after each that rows are conserved and that nothing due was left."""
     state, before, told = step.State(), None, Driven()
     for number, (rows, watermark) in enumerate(schedule):
+        under, before = before, watermark
         late = []
         for one in sorted(rows, key=lambda r: r.order):
-            verdict = step.step(spec, state, one, before)
+            verdict = step.step(spec, state, one, under)
             if verdict == LATE:
                 late.append(one)
             elif verdict != HELD:
                 told.dead.append((verdict, one))
         for one in reversed(late):
-            if step.step(spec, state, one, before) == LATE:
+            if step.step(spec, state, one, under) == LATE:
                 told.late.append(one)
+        due = step.due(spec, state)
+        if not rows and (due is None or watermark is None or due > watermark):
+            continue  # as the engines do: nobody wakes the key
         results, used = step.on_time(spec, state, watermark, clock[number] if clock else 0, passes)
         told.results += results
         told.used += used
         told.held = state.held
-        before = watermark
         due = step.due(spec, state)
         assert due is None or watermark is None or due > watermark
         assert step.on_time(spec, state, watermark, clock[number] if clock else 0, passes) == ([], 0)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.model.aggregate import DISTINCT_EXACT
+from headrace.steps import hll
 from headrace.steps.aggregate import Spec, algebra, canonical
 from headrace.steps.row import NAN, OVERFLOW, Row
 from headrace.steps.tally import Tally
@@ -182,6 +183,16 @@ def test_d5_distinct_is_exact_up_to_its_bound_then_near() -> None:
     assert told(spec, list(range(DISTINCT_EXACT))) == DISTINCT_EXACT
     for count in (DISTINCT_EXACT + 1, 5_000, 50_000):
         assert told(spec, list(range(count))) == pytest.approx(count, rel=0.05)
+
+
+def test_d5_distinct_is_bounded_however_many_values_there_are() -> None:
+    tally = Tally((KINDS["distinct"],))
+    states = tally.empty()
+    for row in rows(list(range(20_000))):
+        tally.add(states, row)
+
+    assert isinstance(states[0], dict)
+    assert len(states[0]) <= hll.M
 
 
 def test_d5_distinct_does_not_depend_on_how_the_rows_were_split() -> None:

@@ -76,6 +76,25 @@ def test_a_batch_keeps_a_row_that_its_own_younger_row_takes_in() -> None:
     assert drive(session, sessions(), together).late == []
 
 
+def test_an_early_result_waits_for_a_batch_with_a_row_of_its_key() -> None:
+    """Time closes the first session at clock 20; the second has an untold row, but this batch brings it none."""
+    schedule = [
+        ([row(0), row(30 * MIN, offset=1), row(32 * MIN, offset=2)], None),
+        ([row(31 * MIN, offset=3)], None),
+        ([], 15 * MS),
+        ([row(31 * MIN, offset=4)], 15 * MS),
+    ]
+
+    told = drive(session, sessions(emit=Policy(early=10)), schedule, clock=[0, 5, 20, 25])
+
+    assert told.told == [
+        (0, 10, "early", 0, 1),
+        (30, 42, "early", 0, 2),
+        (0, 10, "final", 1, 1),
+        (30, 42, "early", 1, 4),
+    ]
+
+
 def clusters(rows: list[Row], gap: int) -> list[list[Row]]:
     found: list[list[Row]] = []
     for one in sorted(rows, key=lambda r: r.order):

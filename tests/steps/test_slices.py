@@ -121,6 +121,25 @@ def test_having_hides_results_and_takes_back_one_that_no_longer_holds() -> None:
     assert told.told == [(0, 5, "correction", 0, 2), (0, 5, "retraction", 1, 2), (0, 5, "correction", 2, 4)]
 
 
+def test_having_takes_a_result_back_only_once() -> None:
+    spec = tumbling(5, lateness=5 * MIN, having=True)
+    schedule = [([row(n * MIN, offset=n)], (5 + n) * MS) for n in range(4)]
+
+    told = drive(slices, spec, schedule, passes=lambda result: result.values[0] == 1)
+
+    assert told.told == [(0, 5, "final", 0, 1), (0, 5, "retraction", 1, 1)]
+
+
+def test_what_is_gone_leaves_no_trace() -> None:
+    spec, state = slices.Spec(size=10 * MIN, every=5 * MIN, lateness=5 * MIN, aggregates=(COUNT,)), slices.State()
+    for minute in range(0, 300, 5):
+        slices.step(spec, state, row(minute * MIN), minute * MS)
+        slices.on_time(spec, state, minute * MS, 0)
+
+    assert len(state.slices) <= 4
+    assert len(state.sent) <= 2
+
+
 def early_due(emit: Policy, early_at: int | None, clock: int) -> bool:
     return emit.early > 0 and (early_at is None or clock - early_at >= emit.early)
 

@@ -82,7 +82,7 @@ def step(spec: Spec, state: State, row: Row, before: int | None) -> str:
         after = state.rows[i]
         if after.row.time >= row.time + spec.size:
             break
-        if after.sent.final and not _gone(spec, after, state.time):
+        if after.sent.final:  # not gone: it is no older than this row, which is not late
             after.stale = True
             state.changed = True
     return HELD
@@ -139,10 +139,6 @@ def _send_due(spec: Spec, state: State, time: int, clock: int, passes: Passes | 
 
 def _is_due(held: Held, time: int) -> bool:
     return held.stale or (not held.sent.final and held.row.time < time)
-
-
-def _gone(spec: Spec, held: Held, time: int | None) -> bool:
-    return time is not None and held.row.time + spec.lateness < time
 
 
 def _drop(spec: Spec, state: State) -> int:
