@@ -68,6 +68,19 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: (app := hr.App("bank"), app.topic("x", partitions=1), app.topic("x", partitions=2)),
         "bad-app",
     ),
+    "text for a window": (lambda: payments().window("5 min", lateness="0 s"), "bad-window"),  # type: ignore[arg-type]
+    "text for an emit policy": (
+        lambda: payments().window(hr.tumbling("1 h"), lateness="0 s", emit="on_change"),  # type: ignore[arg-type]
+        "bad-window",
+    ),
+    "lateness for ever": (
+        lambda: payments().window(hr.forever(), lateness="1 s", emit=hr.on_change()),
+        "bad-window",
+    ),
+    "a column name that is none": (
+        lambda: payments().window(hr.tumbling("1 h"), lateness="0 s").agg(**{"my count": hr.count()}),
+        "bad-step",
+    ),
     "dedup without a bound on its state": (lambda: payments().dedup("payment_id", within="0 s"), "bad-step"),
 }
 
@@ -89,6 +102,13 @@ def test_a_filter_keeps_the_key_and_a_projection_only_if_it_keeps_the_column() -
     assert [name for name, _ in keyed.where("amount > 0").key] == ["customer_id"]
     assert [name for name, _ in keyed.select("customer_id, amount").key] == ["customer_id"]
     assert keyed.select("amount").key == ()
+
+
+def test_a_filter_that_needs_a_column_makes_it_a_possible_key() -> None:
+    assert readings().where("note is not null and value > 1").key_by("note").key
+    assert readings().where("level > 3").key_by("level > 5 as high").key
+    with pytest.raises(DeclarationError, match="may be null"):
+        readings().where("note is not null or value > 1").key_by("note")
 
 
 def test_f2_results_have_keys_bounds_kind_revision_then_values() -> None:

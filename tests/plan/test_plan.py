@@ -34,6 +34,16 @@ def test_an_app_without_output_is_refused() -> None:
         build(app)
 
 
+def test_two_shapes_in_one_topic_are_refused() -> None:
+    app = hr.App("mixed")
+    payments = app.stream(Payment, disorder="0 s")
+    payments.select("card_id").to(app.topic("a"))
+    payments.select("card_id, amount").to(app.topic("a"))
+    with pytest.raises(BadApp, match="two shapes") as caught:
+        build(app)
+    assert caught.value.where is not None
+
+
 def test_t4_a_flow_is_what_is_connected() -> None:
     app = hr.App("two")
     app.stream(Payment, disorder="0 s").to(app.topic("a"))

@@ -123,12 +123,9 @@ class Watch:
 
     def close(self) -> None:
         """Where every row went (rule D3), once more and in full."""
-        rows: list[dict[str, Any]] = []
-        for snapshot in self._last.values():
-            for counts in snapshot.counts:
-                rows.append({"flow": snapshot.flow, **_counts(counts)})
         if not self._json:
-            show(rows, json=False)
+            shown = [(s.flow, counts) for s in self._last.values() for counts in s.counts]
+            show([{"flow": flow, **_counts(counts)} for flow, counts in shown], json=False)
 
 
 def _line(s: FlowSnapshot) -> str:

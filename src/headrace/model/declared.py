@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -33,7 +33,8 @@ class Read:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Rows for which the condition is true; false and null are filtered."""
+    """Rows for which the condition is true; false and null are filtered. Columns it could not be true without are no
+    longer nullable."""
 
     of: Node
     condition: Any
@@ -42,7 +43,10 @@ class Filter:
 
     @property
     def columns(self) -> Columns:
-        return self.of.columns
+        from headrace.expr.implied import never_null
+
+        kept = never_null(self.condition)
+        return tuple(replace(c, nullable=False) if c.name in kept else c for c in self.of.columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -99,6 +99,12 @@ class Stream:
         if not self.key:
             raise BadStep("a window over a stream without key", why="windows are kept per key",
                           fix='say .key_by("...") first', where=place)  # fmt: skip
+        if not isinstance(window, Window):
+            raise BadWindow(f"{window!r} is no window", fix='say hr.tumbling("5 min"), hr.session(gap="30 min"), ...',
+                            where=place)  # fmt: skip
+        if emit is not None and not isinstance(emit, Emit):
+            raise BadWindow(f"{emit!r} is no emit policy", fix="say hr.at_close(early=...) or hr.on_change()",
+                            where=place)  # fmt: skip
         processing = getattr(window, "time", "event") == "processing"
         if lateness is None and not processing and not isinstance(window, Forever):
             raise BadWindow(
@@ -114,6 +120,8 @@ class Stream:
         if allowed < timedelta(0):
             raise BadWindow(f"lateness of {show(allowed)} is negative", why="a window cannot go before it closes",
                             where=place)  # fmt: skip
+        if isinstance(window, Forever) and lateness is not None:
+            raise BadWindow("forever() has no lateness", why="it never closes", fix="leave lateness out", where=place)
         if isinstance(window, Forever) and emit is None:
             raise BadWindow("forever() never closes", why="without an emit policy nothing would ever come out",
                             fix="say emit=hr.on_change()", where=place)  # fmt: skip
@@ -149,10 +157,10 @@ class Stream:
     def _side(self, port: str, kind: type, owner: str) -> Stream:
         if not isinstance(self.node, kind):
             raise BadStep(f"this stream has no .{port}", why=f"only the result of {owner} has it", where=here())
-        if port == "late" and any(c.name == "watermark" for c in self.node.of.columns):
+        side = declared.Side(of=self.node, port=port, where=here())  # type: ignore[arg-type]
+        if len({c.name for c in side.columns}) < len(side.columns):
             raise BadStep("the column 'watermark' is taken", why="late rows say there which watermark they met",
                           fix='rename it first: .select("..., watermark as ...")', where=here())  # fmt: skip
-        side = declared.Side(of=self.node, port=port, where=here())  # type: ignore[arg-type]
         return Stream(self.app, side, self.key if port == "duplicates" else _source_key(self))
 
     def _mapped(
@@ -195,6 +203,8 @@ class WindowedStream:
         place = here()
         taken = RESERVED | {name for name, _ in self.of.key}
         for name, value in values.items():
+            if not name.isidentifier():
+                raise BadStep(f"{name!r} cannot name a column", fix="use letters, digits and _", where=place)
             if name in taken:
                 raise BadStep(f"{name!r} is taken", why="results have it as a key or window column", where=place)
             if not isinstance(value, Aggregate):

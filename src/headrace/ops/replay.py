@@ -33,7 +33,7 @@ class Replay:
 
 
 def plan_replay(app: App, *, into: str, start: datetime | None, until: datetime | None) -> Replay:
-    """Reads from before `start`, as far back as state reaches, so that the first results are whole; emits from it on."""
+    """Reads from before `start`, as far back as state reaches, so that the first results are whole."""
     plan = _into(build(app), into)
     back = max(horizon(flow) for flow in plan.flows)
     return Replay(plan=plan, into=into, start=start, read_from=start and start - back, until=until)

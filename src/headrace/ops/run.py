@@ -16,8 +16,8 @@ from headrace.ops import endpoints
 from headrace.plan.modes import Mode
 from headrace.plan.plan import Plan, build
 from headrace.spark.checkpoint import Checkpoint
-from headrace.spark.query import Job, Running
 from headrace.spark.profile import Profile
+from headrace.spark.query import Job, Running
 from headrace.spark.session import Spark
 from headrace.spark.session import start as start_spark
 
@@ -39,7 +39,7 @@ class AppRun:
 
     def wait(self) -> None:
         """Until every flow has ended by itself, or one has failed; raises its error."""
-        while any([not flow.wait(LOOK) for flow in self.flows]):
+        while not all(flow.wait(LOOK) for flow in self.flows):
             if any(flow.error for flow in self.flows):
                 break
         for flow in self.flows:

@@ -127,8 +127,23 @@ def build(app: App) -> Plan:
                      fix='send a stream somewhere: stream.to(app.topic("..."))', where=app.where)  # fmt: skip
     walk = _Walk()
     exits = tuple(walk.exit(number, output) for number, output in enumerate(app.outputs))
+    _check_shapes(app, exits)
     flows = _connected(walk.steps, exits)
     return Plan(app=app.name, version=app.version, flows=flows)
+
+
+def _check_shapes(app: App, exits: tuple[Exit, ...]) -> None:
+    """Whoever reads a topic must know what a record of it looks like."""
+    shapes: dict[str, Exit] = {}
+    for leaving, output in zip(exits, app.outputs, strict=True):
+        first = shapes.setdefault(leaving.topic.name, leaving)
+        if first.columns != leaving.columns:
+            raise BadApp(
+                f"the topic {leaving.topic.name!r} would get rows of two shapes",
+                why=f"({', '.join(map(str, first.columns))}) and ({', '.join(map(str, leaving.columns))})",
+                fix="send them to two topics, or select the same columns first",
+                where=output.where,
+            )
 
 
 class _Walk:

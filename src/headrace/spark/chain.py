@@ -55,10 +55,9 @@ def entering(step: Step, flow: Flow) -> tuple[Columns, list[Any], list[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The expressions of one flow; what it counts goes under the flow's name."""
+    """The expressions of one session."""
 
     spark: Spark
-    flow: str
 
     def pack(self, values: Sequence[Any]) -> Any:
         """Values as one binary column."""
@@ -94,7 +93,7 @@ class Chain:
 
     def counted(self, condition: Any, step: int, yes: str, no: str) -> Any:
         """The same condition, counting rows under a term of rule D3 where it is true and where it is not ("": not)."""
-        return self._call("tally", condition, self.flow, step, yes, no)
+        return self._call("counted", condition, step, yes, no)
 
     def headers(self, plan: Plan, flow: Flow, leaving: Exit) -> Any:
         """Type, schema and stable id of an exit's records; a row of the log gets its id here, its place is the cause

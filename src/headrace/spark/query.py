@@ -90,7 +90,7 @@ def start(spark: Spark, job: Job) -> Any:
     client = java_client(job.broker)
     with translated(spark.log):
         source = read_log(spark, job.source(), client)
-        records = Compiler(job.plan, job.flow, Chain(spark, job.flow.name)).records(source)
+        records = Compiler(job.plan, job.flow, Chain(spark)).records(source)
         if job.span.emit_from is not None:
             records = records.where(records["time"] >= micros(job.span.emit_from))
         writer = records.writeStream.outputMode("update").queryName(f"{job.plan.app}/{job.flow.name}")
@@ -195,16 +195,19 @@ class Running:
 
     def _look(self, query: Any) -> None:
         """Takes in every batch that has ended since the last look."""
-        for progress in query.recentProgress:
-            if progress.batchId > self._batch:
-                self._batch = progress.batchId
-                self._take(json.loads(progress.json))
+        fresh = [p for p in query.recentProgress if p.batchId > self._batch]
+        if not fresh:
+            return
+        self._batch = fresh[-1].batchId
+        for steps in json.loads(self.spark.jvm.Counters.take(str(query.runId))).values():
+            for step, terms in steps.items():
+                total = self._totals.setdefault(int(step), {})
+                for term, count in terms.items():
+                    total[term] = total.get(term, 0) + count
+        for progress in fresh:
+            self._take(json.loads(progress.json))
 
     def _take(self, progress: dict[str, Any]) -> None:
-        for step, terms in json.loads(self.spark.jvm.Counters.take(self.job.flow.name)).items():
-            total = self._totals.setdefault(int(step), {})
-            for term, count in terms.items():
-                total[term] = total.get(term, 0) + count
         source = progress["sources"][0] if progress["sources"] else {}
         operators = progress.get("stateOperators", ())
         self._show(
