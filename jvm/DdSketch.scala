@@ -35,10 +35,10 @@ final class DdSketch {
     other.below.forEach((index, n) => put(below, index, n))
   }
 
-  /** The value at rank floor(q * (count - 1)), counted from the least; null of nothing. */
+  /** The nearest rank: the least value that at least q of all values do not exceed; null of nothing. */
   def quantile(q: Double): Any = {
     if (count == 0) return null
-    val rank = Math.floor(q * (count - 1)).toLong
+    val rank = Math.max(0L, Math.ceil(q * count - DdSketch.ROUNDING).toLong - 1)
     if (rank == 0) least
     else if (rank == count - 1) greatest
     else Math.min(Math.max(at(rank), least), greatest)
@@ -94,6 +94,7 @@ object DdSketch {
   private val GAMMA = (1.0 + ERROR) / (1.0 - ERROR)
   private val LOG_GAMMA = Math.log(GAMMA)
   private val BUCKETS = 2048
+  private val ROUNDING = 1e-9 // 0.07 * 100 is a little more than 7
   private val TINY = 1e-12 // nearer to zero than this is zero
 
   /** The value no further than 1 % from both ends of the bucket. */

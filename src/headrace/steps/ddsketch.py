@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 ERROR = 0.01
 GAMMA = (1.0 + ERROR) / (1.0 - ERROR)
 _LOG_GAMMA = math.log(GAMMA)
+ROUNDING = 1e-9  # 0.07 * 100 is a little more than 7
 BUCKETS = 2_048
 TINY = 1e-12  # nearer to zero than this is zero
 
@@ -53,10 +54,10 @@ def merge(into: Sketch, other: Sketch) -> None:
 
 
 def quantile(sketch: Sketch, q: float) -> float | None:
-    """The value at rank floor(q * (count - 1)), counted from the least; None of nothing."""
+    """The nearest rank: the least value that at least q of all values do not exceed; None of nothing."""
     if sketch.count == 0:
         return None
-    rank = math.floor(q * (sketch.count - 1))
+    rank = max(0, math.ceil(q * sketch.count - ROUNDING) - 1)
     if rank == 0:
         return sketch.least
     if rank == sketch.count - 1:
