@@ -60,8 +60,7 @@ def run(arguments: list[str]) -> int:
         return _say(UsageError(error.format_message(), fix="see --help"), arguments)
     except (KeyboardInterrupt, typer.Abort):
         return EXIT_INTERRUPTED
-    except BrokenPipeError:  # `headrace tail | head`: the reader has had enough
-        sys.stdout = open("/dev/null", "w")  # noqa: SIM115, PTH123 (Python flushes it once more at exit)
+    except SystemExit:  # Typer's answer to a closed pipe: `headrace tail | head` has had enough, which is no failure
         return 0
     except Exception as unexpected:
         return _say_unexpected(unexpected, arguments)

@@ -59,16 +59,16 @@ def _one(pairs: list[str], sender: Sender) -> Sent:
 
 def _from(source: str, sender: Sender) -> Sent:
     """A file is checked whole before its first line is sent; stdin cannot be read twice."""
-    from headrace.ops.send import check_lines, rows, send_lines
+    from headrace.ops.send import check_lines, send_lines
 
     if source == STDIN:
-        return send_lines(sender, rows(sys.stdin, "stdin"), "stdin")
+        return send_lines(sender, sys.stdin, "stdin")
     path = Path(source)
     try:
         with path.open() as first:
-            check_lines(sender, rows(first, source), source)
+            check_lines(sender, first, source)
         with path.open() as second:
-            return send_lines(sender, rows(second, source), source)
+            return send_lines(sender, second, source)
     except OSError as refused:
         raise UsageError(f"{source} cannot be read", why=refused.strerror or str(refused)) from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -19,9 +19,6 @@ from headrace.log.codec import ID, Codec, Encoded
 from headrace.model.app import App
 from headrace.model.event import EventType, unknown_field
 from headrace.ops.events import class_of_topic
-
-Encode = Callable[[dict[str, Any]], Encoded]
-"""A row as typed, made a record."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,20 +44,6 @@ def pairs(given: Iterable[str]) -> dict[str, str]:
     return row
 
 
-def rows(lines: Iterable[str], source: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Lines of JSON objects with their numbers; empty lines are passed over."""
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = msgspec.json.decode(line)
-        except msgspec.DecodeError as broken:
-            raise Undecodable(f"{source}:{number} is no JSON", why=str(broken), fix="one object a line") from None
-        if not isinstance(row, dict):
-            raise WrongType(f"{source}:{number} is no JSON object", why=f"it is {line.strip()[:60]}")
-        yield number, row
-
-
 class Sender:
     """Sends rows to one topic. With an app that knows the topic, each row is checked and typed by its event."""
 
@@ -75,7 +58,13 @@ class Sender:
         self.sent = Sent(topic=topic, event="" if cls is None else cls.__name__)
         self._failures: list[Any] = []
         self._client = broker.producer(
-            {"partitioner": "murmur2_random", "enable.idempotence": True, "linger.ms": 5, "on_delivery": self._arrived}
+            {
+                "partitioner": "murmur2_random",
+                "enable.idempotence": True,
+                "linger.ms": 5,
+                "message.max.bytes": 100_000_000,  # the topic's own limit decides, not the client's
+                "on_delivery": self._arrived,
+            }
         )
 
     def typed(self, row: dict[str, str]) -> dict[str, Any]:
@@ -123,29 +112,38 @@ class Sender:
             raise self._broker.undelivered(self._failures[0], self.sent.topic, len(self._failures))
 
 
-def send_lines(sender: Sender, numbered: Iterable[tuple[int, dict[str, Any]]], source: str) -> Sent:
-    """Sends rows one by one; an error names the line, and how many before it are on the log."""
-    for number, row in numbered:
-        try:
-            sender.send(row)
-        except HeadraceError as broken:
-            before = sender.finish().count
-            why = f"{broken.why}; {before:,} before it were sent" if before else broken.why
-            raise type(broken)(f"{source}:{number}: {broken.what}", why=why, fix=broken.fix) from None
+def send_lines(sender: Sender, lines: Iterable[str], source: str) -> Sent:
+    """Sends one JSON object a line; an error names the line, and how many before it are on the log."""
+    _each(lines, source, sender.send, lambda: f"{sender.finish().count:,} before it were sent")
     return sender.finish()
 
 
-def check_lines(sender: Sender, numbered: Iterable[tuple[int, dict[str, Any]]], source: str) -> int:
-    """Checks every row and sends none. Returns how many there are."""
-    count = 0
-    for number, row in numbered:
+def check_lines(sender: Sender, lines: Iterable[str], source: str) -> None:
+    """Checks every line and sends none."""
+    _each(lines, source, sender.check, lambda: "nothing was sent")
+
+
+def _each(
+    lines: Iterable[str], source: str, act: Callable[[dict[str, Any]], object], outcome: Callable[[], str]
+) -> None:
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
         try:
-            sender.check(row)
+            act(_row(line))
         except HeadraceError as broken:
-            why = f"{broken.why}; nothing was sent" if broken.why else "nothing was sent"
+            why = "; ".join(filter(None, (broken.why, outcome())))
             raise type(broken)(f"{source}:{number}: {broken.what}", why=why, fix=broken.fix) from None
-        count += 1
-    return count
+
+
+def _row(line: str) -> dict[str, Any]:
+    try:
+        row = msgspec.json.decode(line)
+    except msgspec.DecodeError as broken:
+        raise Undecodable("it is no JSON", why=str(broken), fix="write one JSON object a line") from None
+    if not isinstance(row, dict):
+        raise WrongType("it is no JSON object", why=f"it is {line.strip()[:60]}", fix="write one JSON object a line")
+    return row
 
 
 def _guess(text: str) -> Any:
