@@ -172,17 +172,7 @@ def test_the_demo_sends_made_up_payments_and_ctrl_c_leaves_nothing_behind(tmp_pa
             assert demo.stdout is not None
             shown = [demo.stdout.readline() for _ in range(7)]
             assert [line.split()[0] for line in shown[:4]] == ["part", "kafka", "postgres", "redis"]
-            follow = [
-                sys.executable,
-                "-m",
-                "headrace",
-                "--set",
-                f"home={home}",
-                "tail",
-                "payments",
-                "--follow",
-                "--json",
-            ]
+            follow = [*headrace, "tail", "payments", "--follow", "--json"]
             with subprocess.Popen(follow, cwd=ROOT, stdout=subprocess.PIPE, text=True) as tail:
                 assert tail.stdout is not None
                 seen = [msgspec.json.decode(tail.stdout.readline()) for _ in range(5)]

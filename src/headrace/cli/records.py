@@ -103,8 +103,8 @@ def tail(
     from headrace.ops.tail import start_of
     from headrace.ops.tail import tail as lines
 
-    out = console()
-    for line in lines(endpoints.broker(ctx.obj), topic, start_of(start), follow=follow):
+    begin, out = start_of(start), console()
+    for line in lines(endpoints.broker(ctx.obj), topic, begin, follow=follow):
         if json:
             data(json_text(_as_json(line)))
         else:
