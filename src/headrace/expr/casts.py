@@ -80,6 +80,15 @@ def fails(source: Type, target: Type) -> bool:
     return target != FLOAT or source == TEXT
 
 
+def fits(value: object, source: Type, target: Type) -> bool:
+    """Whether one value has a place in the target."""
+    try:
+        conversion(source, target)(value)
+    except Unfit:
+        return False
+    return True
+
+
 def whole(value: int) -> int:
     if not INT_MIN <= value <= INT_MAX:
         raise Unfit

@@ -110,7 +110,7 @@ class Checker:
         try:
             return literal(value)
         except (ValueError, BadTime, BadDuration) as problem:
-            raise self.source.error(ExpressionType, f"{value!r} cannot be used", at, why=str(problem)) from None
+            raise self.source.error(ExpressionType, "this constant cannot be used", at, why=str(problem)) from None
 
     def _cast(self, term: CastTo) -> Expr:
         arg = self._visit(term.arg)
@@ -154,7 +154,7 @@ class Checker:
             blamed = term if mismatch.index is None else term.args[mismatch.index]
             raise self.source.error(
                 ExpressionType,
-                f"{show_term(term)} has a wrong type",
+                f"{show_term(term)} cannot be computed",
                 blamed.at or term.at,
                 why=mismatch.why,
                 fix=mismatch.fix or f"it is used as {FUNCTIONS[term.op].usage}",

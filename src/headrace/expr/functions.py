@@ -22,7 +22,7 @@ EXTRACT_UNITS = ("year", "quarter", "month", "week", "day", "isodow", "hour", "m
 TRUNC_UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 
 
-def never(_call: Call) -> bool:
+def never(_call: object) -> bool:
     return False
 
 
@@ -61,18 +61,16 @@ class Function:
     rule: rules.Rule
     # The Python function for a typed call, over non-null values; None where evaluation is lazy and evaluate.py has it.
     python: Callable[[Call], Callable[..., object]] | None = None
-    nulls: Literal["strict", "lazy", "own"] = "strict"
+    nulls: Literal["strict", "lazy", "own"] = "strict"  # who handles null arguments
+    null_if: Literal["any", "all", "never"] = "any"  # how many null arguments make the result null
     undefined: bool = False  # null is possible where no argument is null
     fails: Callable[[Call], bool] = never  # whether a result may exist and not fit
     approximate: bool = False  # engines agree within 1e-9, not bit for bit
     spark: str = ""  # the name in pyspark.sql.functions, where one function does the whole work
 
     def nullable(self, args: Sequence[Expr]) -> bool:
-        if self.usage in _NULL_SAFE:
-            return False
-        if self.usage in _NULL_ONLY_IF_ALL:
-            return all(arg.nullable for arg in args)
-        return self.undefined or any(arg.nullable for arg in args)
+        some = {"any": any, "all": all, "never": never}[self.null_if]
+        return self.undefined or some(arg.nullable for arg in args)
 
 
 def _plain(function: Callable[..., object]) -> Callable[[Call], Callable[..., object]]:
@@ -109,9 +107,9 @@ FUNCTIONS: dict[str, Function] = {
     "<=": _compare("a <= b", "before or equal", python.le, rules.ordered),
     ">": _compare("a > b", "after", python.gt, rules.ordered),
     ">=": _compare("a >= b", "after or equal", python.ge, rules.ordered),
-    "distinct": Function(usage="a is distinct from b", says="not equal, where null equals null", nulls="own",
-                         rule=rules.among, python=_plain(python.ne)),
-    "is_null": Function(usage="a is null", says="never null itself; also `is not null`", nulls="own",
+    "distinct": Function(usage="a is distinct from b", says="not equal, where null equals null", rule=rules.among,
+                         nulls="own", null_if="never", python=_plain(python.ne)),
+    "is_null": Function(usage="a is null", says="never null itself; also `is not null`", nulls="own", null_if="never",
                         rule=rules.anything, python=_plain(python.is_null)),
     "in": Function(usage="a in (b, c)", says="equal to one of them; null if none is and one is null; also `not in`",
                    rule=rules.among, nulls="own", python=_plain(python.among)),
@@ -148,12 +146,12 @@ FUNCTIONS: dict[str, Function] = {
     "radians": _real("radians(a)", "of degrees", python.radians, approximate=True, spark="radians"),
     # choice
     "coalesce": Function(usage="coalesce(a, b)", says="the first that is not null", rule=rules.alike, nulls="lazy",
-                         spark="coalesce"),
+                         null_if="all", spark="coalesce"),
     "nullif": Function(usage="nullif(a, b)", says="null if they are equal, else a", rule=rules.null_if, nulls="own",
                        python=_plain(python.null_if), undefined=True),
     "greatest": Function(usage="greatest(a, b)", says="nulls do not count", rule=rules.extreme, nulls="own",
-                         python=_plain(python.greatest), spark="greatest"),
-    "least": Function(usage="least(a, b)", says="nulls do not count", rule=rules.extreme, nulls="own",
+                         null_if="all", python=_plain(python.greatest), spark="greatest"),
+    "least": Function(usage="least(a, b)", says="nulls do not count", rule=rules.extreme, nulls="own", null_if="all",
                       python=_plain(python.least), spark="least"),
     # text
     "||": _text("a || b", "one after the other; also concat(a, b)", python.concat, "concat",
@@ -184,6 +182,3 @@ FUNCTIONS: dict[str, Function] = {
                                  rule=rules.takes(INT, gives=TIME), python=_plain(python.timestamp_millis),
                                  fails=always),
 }  # fmt: skip
-
-_NULL_SAFE = {FUNCTIONS[op].usage for op in ("is_null", "distinct")}
-_NULL_ONLY_IF_ALL = {FUNCTIONS[op].usage for op in ("coalesce", "greatest", "least")}

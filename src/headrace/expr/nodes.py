@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 
-from headrace.expr.casts import castable, fails
+from headrace.expr.casts import castable, fails, fits
 from headrace.expr.functions import FUNCTIONS
 from headrace.expr.syntax import Constant
 from headrace.expr.types import BOOL, DURATION, FLOAT, INT, NULL, TEXT, TIME, DecimalType, Type, same
@@ -131,7 +131,9 @@ class Cast(Expr):
 
     @property
     def fails(self) -> bool:
-        return not self.safe and fails(self.arg.type, self.type)
+        if self.safe or not fails(self.arg.type, self.type):
+            return False
+        return not isinstance(self.arg, Literal) or not fits(self.arg.value, self.arg.type, self.type)
 
     @property
     def children(self) -> tuple[Expr, ...]:

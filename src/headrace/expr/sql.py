@@ -17,6 +17,9 @@ from headrace.expr.python import FARTHEST
 from headrace.expr.syntax import Apply, CastTo, Choose, Name, Span, Term, Value, negate
 from headrace.expr.types import BOOL, FLOAT, INT, MONEY, TEXT, TIME, Type, decimal
 
+DEEPEST = 100  # levels of a tree: what the recursion of the checker, and of Spark's optimizer, takes without pain
+_SHALLOWER = "use `in` for a list of values, or compute parts of it in a select before"
+
 _PREFIX = "select "  # a list of expressions is what stands between select and from
 
 _BINARY = {
@@ -102,7 +105,7 @@ class _Reader:
         except TokenError:
             self._refuse("this is not SQL", None, why="a quote or a comment has no end")
         except RecursionError:
-            self._refuse("this is nested too deeply", None, fix="compute parts of it in a select before")
+            self._refuse("this is nested too deeply", None, fix=_SHALLOWER)
 
     def _list(self, statements: list[Any]) -> list[tuple[str | None, Term]]:
         select: Any = statements[0] if len(statements) == 1 else None
@@ -125,6 +128,8 @@ class _Reader:
 
     def _visit(self, node: Any) -> Term:
         kind = type(node).__name__
+        if node.depth > DEEPEST:
+            self._refuse("this is nested too deeply", None, fix=_SHALLOWER)
         if kind in _BINARY:
             args = (self._visit(node.this), self._visit(node.expression))
             return Apply(_BINARY[kind], args, at=self._span(node))
@@ -158,15 +163,16 @@ class _Reader:
         return Value(None, at=self._span(node))
 
     def _interval(self, node: Any) -> Term:
+        span = next((self._token_span(token) for token in self.tokens if token.text.lower() == "interval"), None)
         if type(node.this).__name__ != "Literal":
-            self._refuse("an interval is a constant", self._span(node), fix="write interval '5 min'")
+            self._refuse("an interval is a constant", span, fix="write interval '5 min'")
         unit = node.args.get("unit")
         text = str(node.this.this) if unit is None else f"{node.this.this} {str(unit.this).lower()}"
         try:
-            return Value(duration(text), at=self._span(node))
+            return Value(duration(text), at=span)
         except BadDuration as error:
             months = "months and years differ in length; " if any(w in text for w in ("month", "year")) else ""
-            self._refuse(f"{text!r} is not an interval", self._span(node), why=months + error.why, fix=error.fix)
+            self._refuse(f"{text!r} is not an interval", span, why=months + error.why, fix=error.fix)
 
     # -- operators
 
@@ -227,12 +233,14 @@ class _Reader:
 
     def _extract(self, node: Any) -> Term:
         unit = str(node.this.this if type(node.this).__name__ == "Var" else node.this.name).lower()
-        return Apply("extract", (Value(unit, at=self._span(node)), self._visit(node.expression)), at=self._span(node))
+        word = next((self._token_span(token) for token in self.tokens if token.text.lower() == unit), None)
+        return Apply("extract", (Value(unit, at=word), self._visit(node.expression)), at=word)
 
     # -- functions
 
     def _anonymous(self, node: Any) -> Term:
-        name, span = str(node.this).lower(), self._span(node)
+        typed, span = str(node.this).lower(), self._span(node)
+        name = _OTHER_NAMES.get(typed, typed)
         args = tuple(self._visit(arg) for arg in node.expressions) if name not in _AGGREGATES else ()
         if name == "concat" and len(args) >= 2:
             return _concat(args, span)
@@ -240,7 +248,6 @@ class _Reader:
             args = (*args, Value(FARTHEST))
         if name in EXTRACT_UNITS and len(args) == 1:
             return Apply("extract", (Value(name), *args), at=span)
-        name = _OTHER_NAMES.get(name, name)
         if name not in FUNCTIONS or (name in _OPERATORS_ONLY and name != "%"):
             self._refuse_function(name, span)
         return Apply(name, args, at=span)

@@ -68,8 +68,7 @@ class Choose(Term):
 
 def negate(term: Term, at: Span | None = None) -> Term:
     """`-5` is a constant, `-x` an operation: one tree for each, so that printing and parsing meet."""
-    if isinstance(term, Value) and isinstance(term.value, int | float | Decimal) and not isinstance(term.value, bool):
-        if term.value > 0:
-            opposite = term.value.copy_negate() if isinstance(term.value, Decimal) else -term.value
-            return Value(opposite, at=at or term.at)
-    return Apply("negate", (term,), at=at)
+    value = term.value if isinstance(term, Value) else None
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or value <= 0:
+        return Apply("negate", (term,), at=at)
+    return Value(value.copy_negate() if isinstance(value, Decimal) else -value, at=at or term.at)

@@ -146,7 +146,7 @@ def _abs(call: Call, a: Value) -> Value:
 
 
 def _opposite(a: Value, type: DecimalType) -> Value:
-    """Spark negates a decimal in 34 digits (Scala's default), which loses the last of 38: so the sign is turned in text."""
+    """Spark negates a decimal in 34 digits (Scala's default) and so loses the last of 38: turn the sign in text."""
     if type.precision <= 34:
         return -a
     text = _write_text(a, type)
