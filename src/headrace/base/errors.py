@@ -150,6 +150,8 @@ class BadTopic(DeclarationError):
 class ExpressionError(DeclarationError):
     """`span` is the offending word in `text` (start, end); without it the whole text is shown and no caret."""
 
+    code = "expression"
+
     def __init__(
         self,
         what: str,
