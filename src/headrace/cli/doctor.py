@@ -57,8 +57,8 @@ def _print(finding: Finding) -> None:
     from rich.text import Text
 
     out = console()
-    head = Text(f"{finding.severity:<8}", style=STYLES[finding.severity])
-    out.print(head + Text(f"{finding.check:<8}", style="dim") + Text(finding.what), soft_wrap=True)
+    head = (f"{finding.severity:<8}", STYLES[finding.severity])
+    out.print(Text.assemble(head, (f"{finding.check:<8}", "dim"), finding.what), soft_wrap=True)
     for name, text in (("why", finding.why), ("fix", finding.fix)):
         if text:
             out.print(Padding(Text(f"{name}: {text}"), (0, 0, 0, 16), expand=False))

@@ -66,17 +66,24 @@ def show_one(row: Row, *, json: bool) -> None:
 
 
 def render(rows: Sequence[Row]) -> str:
-    """The rows as a table, as wide as the terminal; numbers stand right."""
+    """The rows as a table; numbers stand right. Where the terminal is narrow the last column wraps, and no name or
+    address is ever broken: then the lines run over, but can still be copied whole."""
+    from rich.measure import Measurement
     from rich.table import Table
     from rich.text import Text
 
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in rows[0]:
         number = all(isinstance(row[name], int | float | None) for row in rows)
-        drawn.add_column(name.replace("_", " "), justify="right" if number else "left", overflow="fold")
+        last = name == list(rows[0])[-1]
+        drawn.add_column(
+            name.replace("_", " "), justify="right" if number else "left", no_wrap=not last, min_width=len(name)
+        )
     for row in rows:
         drawn.add_row(*(Text(text_of(value), style=STYLES.get(str(value), "")) for value in row.values()))
     out = console()
+    unbroken = Measurement.get(out, out.options.update(max_width=PIPE_WIDTH), drawn).minimum
+    out.width = max(out.width, unbroken)
     with out.capture() as captured:
         out.print(drawn)
     # Rich pads each line to the width of the table; nobody wants that in a pipe or a test.
@@ -89,7 +96,10 @@ STYLES = {
     "note": "cyan",
     "warning": "yellow",
     "error": "red",
-    "down": "red",
+    "stable": "green",
+    "dead": "red",
+    "silent": "red",
+    "balancing": "yellow",
 }
 """Words that are coloured wherever they stand alone in a cell."""
 

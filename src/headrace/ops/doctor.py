@@ -69,7 +69,7 @@ def _jars(settings: Settings) -> Iterator[Finding]:
             yield Finding(
                 check="jars",
                 severity="note" if optional else "warning",
-                what=f"{len(missing)} of {len(locked)} jars of {group} are not fetched yet",
+                what=f"{len(missing)} of {_many(len(locked), 'jar')} of {group} not fetched yet",
                 why="they are needed for Kafka Connect only" if optional else "nothing was started here before",
                 fix=f"`headrace fetch{' --connect' if optional else ''}`, or let the first start do it",
             )
@@ -79,7 +79,7 @@ def _jars(settings: Settings) -> Iterator[Finding]:
         except HeadraceError as broken:
             yield of_error("jars", broken)
         else:
-            yield fine("jars", f"{len(locked)} jars of {group} are as locked")
+            yield fine("jars", f"{_many(len(locked), 'jar')} of {group} as locked")
     if not sources():
         yield Finding(check="jars", severity="error", what="the Scala kernels are missing", fix="reinstall headrace")
 
@@ -108,7 +108,9 @@ def _apps(settings: Settings) -> Iterator[Finding]:
         except HeadraceError as broken:
             yield of_error("apps", broken)
         else:
-            yield fine("apps", f"app {name} declares {len(app.topics)} topics, {len(app.outputs)} outputs")
+            yield fine(
+                "apps", f"{name} declares {_many(len(app.topics), 'topic')}, {_many(len(app.outputs), 'output')}"
+            )
 
 
 def _stack(settings: Settings) -> Iterator[Finding]:
@@ -150,7 +152,7 @@ def _topics(settings: Settings) -> Iterator[Finding]:
     for info in found:
         chosen = declared[info.name].retention if info.name in declared else None
         yield from _topic(info, declared_retention=chosen is not None)
-    yield fine("topics", f"{len(found)} topics looked at")
+    yield fine("topics", f"{_many(len(found), 'topic')} looked at")
 
 
 def _topic(info: TopicInfo, *, declared_retention: bool) -> Iterator[Finding]:
@@ -187,3 +189,7 @@ def _spark(settings: Settings) -> Iterator[Finding]:
     with start(settings, profile="test", app_name="doctor") as session:
         took = probe(session)
         yield fine("spark", f"Spark answered a query through a Python worker in {took.total_seconds():.1f} s")
+
+
+def _many(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
