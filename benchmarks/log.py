@@ -11,15 +11,18 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import tempfile
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import confluent_kafka
 
 from headrace.base.ids import random_id
 from headrace.base.money import Money, money
+from headrace.base.settings import load
 from headrace.log import topics
 from headrace.log.broker import Broker
 from headrace.log.consume import Consumer
@@ -27,6 +30,7 @@ from headrace.log.produce import Producer
 from headrace.log.table import Table
 from headrace.model.event import event
 from headrace.model.topic import Topic
+from headrace.stack import stack
 
 TOPIC = f"bench-{random_id()[:8]}"
 KEYS = 10_000
@@ -141,19 +145,30 @@ def main() -> None:
     asked.add_argument("--events", type=int, default=300_000)
     asked.add_argument("--runs", type=int, default=3)
     given = asked.parse_args()
-    broker = Broker(bootstrap=given.broker)
+    if given.broker:
+        measure(Broker(bootstrap=given.broker), given.events, given.runs)
+        return
+    with tempfile.TemporaryDirectory() as home:
+        addresses = stack.up(Path(home), load().cache, parts=("kafka",), foreground=True)
+        try:
+            measure(Broker(bootstrap=addresses.kafka), given.events, given.runs)
+        finally:
+            stack.down(Path(home))
+
+
+def measure(broker: Broker, events: int, times: int) -> None:
     bare = f"{TOPIC}-bare"
     topics.ensure(broker, Topic(name=TOPIC, partitions=4), Topic(name=bare, partitions=4))
     names = ("bare produce", "typed produce", "bare consume", "typed consume", "table rebuild")
     runs: dict[str, list[Run]] = {name: [] for name in names}
-    for turn in range(1, given.runs + 1):
-        held = given.events * turn
-        runs["bare produce"].append(timed(lambda: bare_produce(broker, bare, given.events)))
-        runs["typed produce"].append(timed(lambda: typed_produce(broker, given.events)))
+    for turn in range(1, times + 1):
+        held = events * turn
+        runs["bare produce"].append(timed(lambda: bare_produce(broker, bare, events)))
+        runs["typed produce"].append(timed(lambda: typed_produce(broker, events)))
         runs["bare consume"].append(_each(timed(lambda: bare_consume(broker, bare, held)), turn))  # noqa: B023
         runs["typed consume"].append(_each(timed(lambda: typed_consume(broker, held)), turn))  # noqa: B023
         runs["table rebuild"].append(_each(timed(lambda: rebuild(broker)), turn))
-    show(runs, given.events)
+    show(runs, events)
     topics.delete(broker, TOPIC)
     topics.delete(broker, bare)
 

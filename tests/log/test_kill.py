@@ -22,7 +22,7 @@ from headrace.log.consume import Consumer
 from headrace.log.produce import Producer
 from headrace.log.read import read
 from headrace.model.topic import Topic
-from headrace.stack import stack
+from headrace.stack import ports, stack
 from tests.log.paying import Declare, ids, payment_on, payments, send, topic_of, until
 
 ROOT = Path(__file__).parents[2]
@@ -117,20 +117,18 @@ def own_broker(tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> 
     """A broker for these tests alone, a way to kill it and a way to start it again; the shared one lives on."""
     home = tmp_path_factory.mktemp("own")
 
-    def start(**ports: int) -> str:
-        return stack.up(home, settings.cache, parts=("kafka",), foreground=True, fixed_ports=ports).kafka
-
-    def kafka() -> stack.PartStatus:
-        return next(part for part in stack.status(home) if part.name == "kafka")
+    def start(**fixed: int) -> str:
+        return stack.up(home, settings.cache, parts=("kafka",), foreground=True, fixed_ports=fixed).kafka
 
     def kill() -> None:
-        pid = kafka().pid
+        pid = next(part.pid for part in stack.status(home) if part.name == "kafka")
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        until(lambda: kafka().state == "dead")
+        until(lambda: ports.free(port))
 
     address = start()
-    yield Broker(bootstrap=address), kill, lambda: start(kafka=int(address.rpartition(":")[2]))
+    port = int(address.rpartition(":")[2])
+    yield Broker(bootstrap=address), kill, lambda: start(kafka=port)
     stack.down(home)
 
 
