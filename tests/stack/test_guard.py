@@ -141,3 +141,18 @@ def test_birth_tells_the_living_from_the_dead() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     until(lambda: guard.birth(child.pid) is None)  # a zombie is dead
     child.wait()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux shows a zombie whose threads still run")
+def test_a_process_lives_until_its_last_thread_is_gone() -> None:
+    # given a process whose first thread has ended, as in a server that is being killed, while another still runs
+    script = """
+import ctypes, os, threading
+threading.Thread(target=lambda: os._exit(len(os.read(0, 1)))).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+    child = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE)
+    until(lambda: "State:\tZ" in Path(f"/proc/{child.pid}/status").read_text())
+    assert guard.birth(child.pid) is not None
+    child.communicate(b"x")
+    assert guard.birth(child.pid) is None

@@ -1,6 +1,7 @@
 """PostgreSQL: behind a password, readable by its owner alone, under directories that only root may enter, healed."""
 
 import os
+import shutil
 import stat
 import subprocess
 from pathlib import Path
@@ -10,7 +11,7 @@ import psycopg
 import pytest
 
 from headrace.base.errors import CorruptData
-from headrace.stack import guard, stack
+from headrace.stack import guard, postgres, stack
 
 
 def test_it_asks_for_its_password(small: Path, cache: Path) -> None:
@@ -22,13 +23,23 @@ def test_it_asks_for_its_password(small: Path, cache: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has directories that PostgreSQL's own user cannot enter")
-def test_root_may_keep_it_where_nobody_else_can_look(tmp_path: Path, cache: Path) -> None:
+def test_root_may_keep_it_where_nobody_else_can_look(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given data and binaries below a directory that is root's alone
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
+    wheel = postgres._binaries().parents[1]
+    shutil.copytree(wheel / "pginstall18", closed / wheel.name / "pginstall18")
+    shutil.copytree(wheel.with_name(f"{wheel.name}.libs"), closed / f"{wheel.name}.libs")
+    (closed / wheel.name / "__init__.py").touch()
+    monkeypatch.syspath_prepend(closed)
     try:
+        # then it works, not as root, and nothing was opened to others
         with psycopg.connect(stack.up(closed / "home", cache, parts=("postgres",)).postgres) as connection:
             assert connection.execute("SELECT 1").fetchone() == (1,)
         server = psutil.Process(guard.notes(closed / "home")["postgres"].pid)
+        assert server.exe().startswith(str(closed))
         assert server.uids().effective != 0
         assert stat.S_IMODE(closed.stat().st_mode) == 0o700
     finally:

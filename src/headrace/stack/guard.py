@@ -23,7 +23,8 @@ GRACE = 2.2  # seconds between the polite signal and SIGKILL; `down` promises 3 
 
 # From the headers of Linux.
 _CAP_DAC_OVERRIDE, _CAPABILITY_VERSION = 1, 0x20080522
-_PR_SET_KEEPCAPS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE = 8, 47, 2
+_PR_SET_SECUREBITS, _SECBIT_NO_SETUID_FIXUP = 28, 4
+_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE = 47, 2
 
 
 class Note(NamedTuple):
@@ -123,7 +124,8 @@ def _drop_root(user: str) -> None:
     libc = ctypes.CDLL(None)
     linux = sys.platform.startswith("linux")
     if linux:
-        libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0)
+        # Capabilities stay over the change of user, and access(2), by which PostgreSQL finds its files, counts them.
+        libc.prctl(_PR_SET_SECUREBITS, _SECBIT_NO_SETUID_FIXUP, 0, 0, 0)
     os.setgroups([])
     os.setgid(entry.pw_gid)
     os.setuid(entry.pw_uid)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
@@ -35,8 +35,8 @@ class Addresses:
     """Where clients find the parts; "" for a part that does not run."""
 
     kafka: str  # host:port, several separated by commas
-    postgres: str  # postgresql://user:password@host:port/database
-    redis: str  # redis://:password@host:port/0
+    postgres: str = field(repr=False)  # postgresql://user:password@host:port/database
+    redis: str = field(repr=False)  # redis://:password@host:port/0
     connect: str = ""  # http://host:port
 
 
@@ -67,7 +67,8 @@ def up(
     """Starts the parts that do not run yet, all at once, and returns when every one has answered.
 
     `foreground` ties what this call starts to this process: it ends when the process ends, even by kill -9. Parts that
-    ran before stay as they are. If one part fails, those that this call started are stopped again.
+    ran before stay as they are. `fixed_ports` are by name of the part; the others are found and remembered. If one
+    part fails, those that this call started are stopped again.
     """
     unknown = set(parts) - set(ALL)
     if unknown:
