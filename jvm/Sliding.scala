@@ -125,7 +125,7 @@ final class Sliding(spec: JsonNode, tally: Tally, args: Array[Kind], results: Ar
   /** The row free of the memory it came in. */
   private def kept(row: Row): Row = {
     val own = place(row.time, row.src, row.part, row.off, row.id)
-    own.args = new GenericInternalRow(Array.tabulate[Any](args.length)(i => args(i).nullable(row.args, i)))
+    own.args = new GenericInternalRow(Array.tabulate[Any](args.length)(i => if (args(i) == null) null else args(i).nullable(row.args, i)))
     own
   }
 
@@ -157,7 +157,7 @@ final class Sliding(spec: JsonNode, tally: Tally, args: Array[Kind], results: Ar
       layout.write(held.sent, out)
       var arg = 0
       while (arg < args.length) {
-        args(arg).writeNullable(if (row.args.isNullAt(arg)) null else row.args.asInstanceOf[GenericInternalRow].values(arg), out)
+        if (args(arg) != null) args(arg).writeNullable(row.args.asInstanceOf[GenericInternalRow].values(arg), out)
         arg += 1
       }
       i += 1
@@ -173,7 +173,7 @@ final class Sliding(spec: JsonNode, tally: Tally, args: Array[Kind], results: Ar
       last += in.long()
       val row = place(last, in.int(), in.int(), in.long(), in.binary())
       val sent = layout.read(in)
-      row.args = new GenericInternalRow(Array.tabulate[Any](args.length)(i => args(i).readNullable(in)))
+      row.args = new GenericInternalRow(Array.tabulate[Any](args.length)(i => if (args(i) == null) null else args(i).readNullable(in)))
       state.rows.add(new Held(row, sent))
       left -= 1
     }

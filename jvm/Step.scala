@@ -38,8 +38,8 @@ object Step {
   final val VERSION = 1 // of the layout of all states; a change of any layout makes a new one
 
   /** The step of a spec as Python writes it (`spec.as_json()`).
-    * `places`: where each aggregate's argument stands in a row's args (-1: none); `args`: the kinds of the args;
-    * `results`: the kinds of the values; `topics`: the flow's, by source number. */
+    * `places`: where each aggregate's argument stands in a row's args (-1: none); `args`: the kinds of the args
+    * (null: no aggregate asks for it); `results`: the kinds of the values; `topics`: the flow's, by source number. */
   def of(spec: JsonNode, places: Array[Int], args: Array[Kind], results: Array[Kind], topics: Array[String]): Step[State] = {
     lazy val tally = new Tally(spec.get("aggregates"), places, args)
     val step = spec.get("step").asText match {

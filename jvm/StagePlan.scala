@@ -1,0 +1,91 @@
+/** A stage as a node of Spark's plan, built without the typed API.
+  *
+  * Through that API every row becomes an object by a lambda, is serialised for the shuffle, and becomes an object again.
+  * Here the kernel gets Spark's own row, as it lies in memory, and gives rows of the same kind. */
+package org.apache.spark.sql.headrace
+
+import java.util.{Map => JavaMap}
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.{Column, DataFrame, Encoders, Row}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.analysis.UnresolvedDeserializer
+import org.apache.spark.sql.catalyst.encoders.{encoderFor, ExpressionEncoder}
+import org.apache.spark.sql.catalyst.expressions.{Alias, AttributeReference, BindReferences, BoundReference, Expression, LeafExpression, Literal, NamedExpression}
+import org.apache.spark.sql.catalyst.expressions.codegen.{CodegenContext, ExprCode, FalseLiteral}
+import org.apache.spark.sql.catalyst.expressions.codegen.Block._
+import org.apache.spark.sql.catalyst.expressions.objects.Invoke
+import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, Project, SerializeFromObject, TransformWithState}
+import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes
+import org.apache.spark.sql.classic.{Dataset, ExpressionUtils, SparkSession}
+import org.apache.spark.sql.streaming.{OutputMode, StatefulProcessor, TimeMode}
+import org.apache.spark.sql.types._
+
+import _root_.headrace.{Counters, Stage, StageKernel, StageSpec, StepSpec}
+
+object StagePlan {
+  private val ROW = ObjectType(classOf[InternalRow])
+
+  def apply(chain: DataFrame, spec: StageSpec, having: JavaMap[Integer, Column]): DataFrame = {
+    val frame = chain.asInstanceOf[Dataset[Row]]
+    val session = frame.sparkSession
+    val child = frame.queryExecution.analyzed
+    val bound = spec.copy(steps = spec.steps.map(step => step.copy(having = conditionOf(session, step, having))))
+    val kernel = new StageKernel(bound, Counters.open(session.sparkContext), spec.steps.map(_ => Counters.site()))
+    val keys = Seq(child.output(Stage.STEP), child.output(Stage.KEY))
+    val keyEncoder = encoderFor(Encoders.tuple(Encoders.scalaInt, Encoders.BINARY))
+    val keyObject = UnresolvedDeserializer(keyEncoder.deserializer, keys)
+    val transformed = new TransformWithState(
+      keyObject,
+      WholeRow(),
+      keys,
+      child.output,
+      kernel.asInstanceOf[StatefulProcessor[Any, Any, Any]],
+      if (spec.byClock) TimeMode.ProcessingTime() else TimeMode.EventTime(),
+      OutputMode.Update(),
+      keyEncoder.asInstanceOf[ExpressionEncoder[Any]],
+      AttributeReference("obj", ROW, nullable = false)(),
+      child,
+      hasInitialState = false,
+      initialStateGroupingAttrs = keys, // what follows is not looked at without an initial state
+      initialStateDataAttrs = child.output,
+      initialStateDeserializer = keyObject,
+      initialState = LocalRelation(toAttributes(keyEncoder.schema))
+    )
+    Dataset.ofRows(session, SerializeFromObject(child.schema.indices.map(columnOf(child.schema, _)), transformed))
+  }
+
+  /** A column of the rows that the kernel gives. */
+  private def columnOf(schema: StructType, at: Int): NamedExpression = {
+    val row = BoundReference(0, ROW, nullable = false)
+    def get(method: String, nullable: Boolean): Expression =
+      Invoke(row, method, schema(at).dataType, Seq(Literal(at)), returnNullable = nullable)
+    val value = schema(at).dataType match {
+      case IntegerType => get("getInt", nullable = false)
+      case LongType => get("getLong", nullable = false)
+      case BinaryType => get("getBinary", nullable = true)
+    }
+    Alias(value, schema(at).name)()
+  }
+
+  /** A step's condition over its output columns, ready to be asked of a row of them. */
+  private def conditionOf(session: SparkSession, step: StepSpec, having: JavaMap[Integer, Column]): Expression = {
+    val column = having.get(step.ordinal)
+    if (column == null) return null
+    val columns = session.createDataFrame(session.sparkContext.emptyRDD[Row]: RDD[Row], step.outputSchema)
+    val input = columns.queryExecution.analyzed
+    val asked = Project(Seq(Alias(ExpressionUtils.expression(column), "passes")()), input)
+    val condition = Dataset.ofRows(session, asked).queryExecution.optimizedPlan.expressions.head.children.head
+    BindReferences.bindReference(condition, input.output)
+  }
+}
+
+/** The row itself, not a copy: valid until the next one is asked for. */
+case class WholeRow() extends LeafExpression {
+  override def dataType: DataType = ObjectType(classOf[InternalRow])
+  override def nullable: Boolean = false
+  override def eval(row: InternalRow): Any = row
+
+  override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode =
+    ev.copy(code = code"${classOf[InternalRow].getName} ${ev.value} = ${ctx.INPUT_ROW};", isNull = FalseLiteral)
+}
