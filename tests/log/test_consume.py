@@ -270,6 +270,14 @@ def test_b1_what_cannot_be_read_goes_to_dead_letters_and_reading_goes_on(
     assert [lag.records for lag in groups.lag(broker, group)] == [0]  # and they are behind us
 
 
+def test_b1_a_value_as_large_as_a_record_can_be_is_kept(broker: Broker, payment: Any, group: str) -> None:
+    bare(broker, payment, {"key": b"k", "value": b"x" * 999_000})
+    send(broker, payment, payments(payment, 1, first=20))
+    with Consumer(broker, payment, group=group, deliver="at-most-once") as consumer:
+        assert ids(islice(consumer, 21)) == named(0, 21)
+    assert [len(letter.value or b"") for letter in dead.letters(broker, topic_of(payment))] == [999_000]
+
+
 def test_bad_questions_are_refused(broker: Broker, payment: Any, group: str) -> None:
     with pytest.raises(UsageError, match="exactly-once"):
         Consumer(broker, payment, group=group, deliver="exactly-once")

@@ -92,6 +92,7 @@ class Consumer(Generic[E]):
         self._ends: dict[Place, int] = {}  # processed, not yet committed
         self._due = 0.0  # when to commit next
         self._joined = False
+        self._taken: set[Place] = set()  # partitions that went to others during the last fetch
         self._told = {"assigned": on_assigned, "revoked": on_revoked, "lost": on_lost}
         self._client = broker.consumer(
             {
@@ -201,9 +202,12 @@ class Consumer(Generic[E]):
 
     def close(self) -> None:
         """Commits what is known to be processed and leaves the group (a static member keeps its place)."""
-        if self._auto:
-            self._commit_processed(wait=True)
-        self._client.close()
+        try:
+            self._grave.flush()
+            if self._auto:
+                self._commit_processed(wait=True)
+        finally:
+            self._client.close()
 
     def __enter__(self) -> Consumer[E]:
         return self
@@ -234,11 +238,14 @@ class Consumer(Generic[E]):
         if self._auto and time.monotonic() > self._due:
             self._commit_processed(wait=False)
         self._collect()
+        self._taken.clear()
         messages = self._call(self._client.consume, num, 0)  # what lies ready
         if not messages and wait:
             first = self._call(self._client.poll, wait)
             messages = [] if first is None else [first, *self._call(self._client.consume, num - 1, 0)]
-        if messages and self._before and self._auto and not self._send(_ends(messages), wait=True):
+        if self._taken:
+            messages = [m for m in messages if (m.topic(), m.partition()) not in self._taken]
+        if self._before and self._auto and (ends := _ends(messages)) and not self._send(ends, wait=True):
             for place, offset in _firsts(messages).items():  # nobody saw them yet: read them again
                 self._call(self._client.seek, TopicPartition(*place, offset))
             messages = []
@@ -281,11 +288,17 @@ class Consumer(Generic[E]):
         if self._auto:
             self._commit_processed(wait=True)
         self._tell("revoked", moved)
+        self._forget(moved)
 
     def _lost(self, moved: list[TopicPartition]) -> None:
+        self._tell("lost", moved)
+        self._forget(moved)
+
+    def _forget(self, moved: list[TopicPartition]) -> None:
+        """What lies beyond is the next owner's: a commit from here could only set it back."""
         for place in moved:
             self._ends.pop((place.topic, place.partition), None)
-        self._tell("lost", moved)
+            self._taken.add((place.topic, place.partition))
 
     def _tell(self, what: str, moved: list[TopicPartition]) -> None:
         if told := self._told[what]:

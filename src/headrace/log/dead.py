@@ -18,6 +18,8 @@ from headrace.model.topic import Topic
 
 MARK = "hr-dead-"
 """Headers that tell of the death start with this; the record's own headers stay beside them."""
+_ROOMY = 20 << 20
+"""Bytes: a record of the greatest usual size must fit together with its story."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +72,16 @@ class Graveyard:
         """Keeps the record's bytes; `topic` is where it belongs (a retry's home is the topic it came from)."""
         if self._client is None:
             self._client = self._broker.producer(
-                {"partitioner": "murmur2_random", "enable.idempotence": True, "on_delivery": self._delivered}
+                {
+                    "partitioner": "murmur2_random",
+                    "enable.idempotence": True,
+                    "message.max.bytes": _ROOMY,
+                    "on_delivery": self._delivered,
+                }
             )
         grave = dead_topic(topic)
         if grave not in self._made:
-            topics.ensure(self._broker, grave_of(topic))
+            topics.ensure(self._broker, grave_of(topic), extra={"max.message.bytes": str(_ROOMY)})
             self._made.add(grave)
         origin = {
             "app": self._app,
@@ -89,7 +96,12 @@ class Graveyard:
             headers.append((f"{MARK}key", message.key()))
         place = f"{self._app}/{message.topic()}/{message.partition()}/{message.offset()}"
         kept = [*(message.headers() or ()), *headers]
-        self._client.produce(grave, message.value(), place.encode(), timestamp=message.timestamp()[1], headers=kept)
+        time = message.timestamp()[1]
+        try:
+            self._client.produce(grave, message.value(), place.encode(), timestamp=time, headers=kept)
+        except BufferError:  # the local queue is full
+            self.flush()
+            self._client.produce(grave, message.value(), place.encode(), timestamp=time, headers=kept)
         self.count += 1
 
     def flush(self) -> None:

@@ -60,6 +60,7 @@ class Producer:
         self._open = cls is None
         self._until_poll = _POLL_EVERY
         self._failure: KafkaError | None = None
+        self._failed = 0  # since it was last raised
         self.undelivered: list[Message] = []
         """Records that did not arrive, as the client gave them back (`.key()`, `.value()`, `.error()`)."""
         self._client = broker.producer(
@@ -153,12 +154,14 @@ class Producer:
 
     def _not_delivered(self, error: KafkaError, message: Message) -> None:
         self._failure = error
+        self._failed += 1
         self.undelivered.append(message)
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise self._broker.undelivered(failure, self.topic, len(self.undelivered))
+            failure, count = self._failure, self._failed
+            self._failure, self._failed = None, 0
+            raise self._broker.undelivered(failure, self.topic, count)
 
 
 def _target(what: type | Topic) -> tuple[type | None, str]:
