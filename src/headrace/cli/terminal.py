@@ -74,7 +74,8 @@ def render(rows: Sequence[Row]) -> str:
 
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in rows[0]:
-        number = all(isinstance(row[name], int | float | None) for row in rows)
+        known = [row[name] for row in rows if row[name] is not None]
+        number = bool(known) and all(isinstance(value, int | float) for value in known)
         last = name == list(rows[0])[-1]
         drawn.add_column(
             name.replace("_", " "), justify="right" if number else "left", no_wrap=not last, min_width=len(name)
