@@ -163,6 +163,15 @@ def test_doctor_knows_a_part_that_was_killed(headrace: Headrace, settings: Setti
         embedded.down(home)
 
 
+def test_the_demo_needs_an_app_and_made_up_events(headrace: Headrace, orders: str, tmp_path: Path) -> None:
+    said = headrace("demo")
+    assert (said.code, "shop has no made-up events" in said.err) == (2, True)
+    (tmp_path / "headrace.toml").write_text("")
+    said = headrace("demo")
+    assert (said.code, "there is no app to show" in said.err) == (2, True)
+    assert headrace("demo", "--rate", "0").code == 2
+
+
 def test_the_demo_sends_made_up_payments_and_ctrl_c_leaves_nothing_behind(tmp_path: Path, settings: Settings) -> None:
     home = tmp_path / "home"
     headrace = [sys.executable, "-m", "headrace", "--set", f"home={home}"]

@@ -74,7 +74,11 @@ def demo(
 def _sample(name: str, settings: Settings) -> Sample:
     module = settings.apps.get(name, name).partition(":")[0]
     package = module.rpartition(".")[0] or module
-    if find_spec(f"{package}.sample") is None:
+    try:
+        found = find_spec(f"{package}.sample")
+    except ModuleNotFoundError:  # the app is a file of its own, with nothing beside it
+        found = None
+    if found is None:
         raise AppNotFound(
             f"{name} has no made-up events",
             why=f"the demo takes them from `events(seed, now)` in {package}/sample.py, which does not exist",
