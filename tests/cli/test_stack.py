@@ -124,6 +124,13 @@ def test_doctor_finds_all_well_where_all_is_well(headrace: Headrace, stack: Addr
     assert "stack   kafka answers at" in headrace("doctor", "--no-spark").out
 
 
+def test_doctor_runs_a_query_through_spark(headrace: Headrace, stack: Addresses) -> None:
+    command = [sys.executable, "-m", "headrace", "doctor", "--json"]  # a Spark of its own: one per process
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    (spark,) = [row for row in msgspec.json.decode(done.stdout) if row["check"] == "spark"]
+    assert (spark["severity"], spark["what"][:24]) == ("fine", "Spark answered a query t")
+
+
 def test_doctor_warns_of_topics_that_others_made_with_other_rules(
     headrace: Headrace, stack: Addresses, broker: Broker, topic: str
 ) -> None:
@@ -192,5 +199,5 @@ def test_the_demo_sends_made_up_payments_and_ctrl_c_leaves_nothing_behind(tmp_pa
             demo.kill()
     assert demo.returncode == 0, talk
     assert {found["type"] for found in seen} == {"Payment"}
-    assert "headrace tail payments --follow" in talk
+    assert "tail payments --follow " in talk
     assert embedded.addresses(home) is None

@@ -16,12 +16,13 @@ from headrace.cli.terminal import Row, console, data, progress, show, show_one, 
 if TYPE_CHECKING:
     from headrace.observe.part import PartView
 
-NEXT = """Try, in another terminal:
-  headrace tail {topic} --follow     watch them come in
-  headrace topics                    what is on the log
-  headrace send {topic} ...          add one of your own (README: a first event)
-  headrace doctor                    is everything well?
-Ctrl-C here stops all of it; the data stays for the next time."""
+NEXT = (
+    ("tail {topic} --follow", "watch them come in"),
+    ("topics", "what is on the log"),
+    ("explain {app}", "what the app makes of it; `run` does it"),
+    ("doctor", "is everything well?"),
+)
+"""What to type while the demo runs."""
 
 
 def register(app: typer.Typer) -> None:
@@ -134,10 +135,27 @@ def demo(
             topic = shown.app.events[0].topic
             data(f"\ndata and logs: {ctx.obj.home}")
             data(f"app {shown.app.name}: about {rate:g} made-up events a second go to the topic {topic}\n")
-            talk(NEXT.format(topic=topic))
+            talk(_next(shown.app.name, topic))
             _traffic(shown.send(rate))
     except KeyboardInterrupt:
         talk("stopped; `make run` or `headrace demo` goes on where this left off")
+
+
+def _next(app: str, topic: str) -> str:
+    import os
+    import shutil
+    import sys
+
+    command = "headrace" if shutil.which("headrace") else os.path.relpath(sys.argv[0])
+    lines = [(f"  {command} {verb.format(app=app, topic=topic)}", why) for verb, why in NEXT]
+    width = max(len(line) for line, _ in lines)
+    return "\n".join(
+        [
+            "Try, in another terminal:",
+            *(f"{line:<{width}}   {why}" for line, why in lines),
+            "Ctrl-C here stops all of it; the data stays for the next time.",
+        ]
+    )
 
 
 def _traffic(sent: Iterable[int]) -> None:
