@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -75,16 +76,29 @@ def test_a_broker_of_your_own_that_is_gone_is_named(headrace: Headrace) -> None:
     assert msgspec.json.decode(said.err)["code"] == "broker-unreachable"
 
 
+def test_what_is_said_for_experts_is_kept_in_a_file(
+    headrace: Headrace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "home").mkdir()
+    client = logging.getLogger("headrace.log")  # where the broker's client speaks
+    monkeypatch.setattr(topics, "show_one", lambda *_, **__: client.warning("broker 1: timed out"))
+    said = headrace("--set", f"home={tmp_path / 'home'}", "partitions", "--throughput", "1MB", "--json")
+    client.warning("after the command")
+    assert (said.code, said.err) == (0, "")
+    assert (tmp_path / "home" / "logs" / "headrace.log").read_text().endswith("headrace.log broker 1: timed out\n")
+
+
 def test_a_fault_of_ours_is_short_and_its_trace_is_kept(
     headrace: Headrace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HEADRACE__HOME", str(tmp_path / "home"))
     monkeypatch.setattr(topics, "show_one", lambda *_, **__: 1 / 0)  # a bug, as any could be
-    said = headrace("partitions", "--throughput", "1MB", "--json")
+    said = headrace("--set", "kafka.password=geheim", "partitions", "--throughput", "1MB", "--json")
     assert (said.code, said.out) == (1, "")
     assert msgspec.json.decode(said.err)["what"].endswith("ZeroDivisionError: division by zero")
     log = (tmp_path / "home" / "logs" / "headrace.log").read_text()
-    assert "headrace partitions --throughput 1MB --json" in log
+    assert "headrace --set kafka.password=... partitions --throughput 1MB --json" in log
+    assert "geheim" not in log
     assert "Traceback" in log
 
 

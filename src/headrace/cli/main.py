@@ -14,8 +14,6 @@ from headrace.cli import dead, doctor, groups, records, stack, topics
 from headrace.cli import run as apps
 from headrace.cli.terminal import json_text, talk
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 app = typer.Typer(
@@ -37,6 +35,7 @@ def root(
     ] = None,
 ) -> None:
     ctx.obj = load(dict(map(_assignment, set_ or ())))
+    _keep_log(ctx, ctx.obj.home)
 
 
 for part in (stack, apps, doctor, topics, records, groups, dead):
@@ -48,6 +47,22 @@ def _assignment(text: str) -> tuple[str, str]:
     if not sign:
         raise BadSetting(f"--set {text} gives no value", fix="write --set NAME=VALUE")
     return name.strip(), value
+
+
+def _keep_log(ctx: typer.Context, home: Path) -> None:
+    """What libraries say for experts (the broker's client says much) goes to a file, made when there is something."""
+    import logging
+    from logging.handlers import RotatingFileHandler
+
+    if not home.is_dir():
+        return
+    (home / "logs").mkdir(exist_ok=True)
+    keep = RotatingFileHandler(home / "logs" / "headrace.log", maxBytes=1_000_000, backupCount=1, delay=True)
+    keep.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    logger = logging.getLogger("headrace")
+    logger.addHandler(keep)
+    ctx.call_on_close(lambda: logger.removeHandler(keep))
+    ctx.call_on_close(keep.close)
 
 
 def run(arguments: list[str]) -> int:
@@ -73,10 +88,12 @@ def _say(error: HeadraceError, arguments: list[str]) -> int:
 
 def _say_unexpected(error: Exception, arguments: list[str]) -> int:
     """A fault of ours: short at the terminal, whole in a file."""
+    import re
     import traceback
     from datetime import UTC, datetime
 
-    trace = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} headrace {' '.join(arguments)}\n{traceback.format_exc()}\n"
+    typed = " ".join(re.sub(r"=.*", "=...", word) for word in arguments)  # values may be secrets, or people's data
+    trace = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} headrace {typed}\n{traceback.format_exc()}\n"
     try:
         file = _home() / "logs" / "headrace.log"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -90,8 +107,7 @@ def _say_unexpected(error: Exception, arguments: list[str]) -> int:
         why=place,
         fix="`headrace doctor` may know; else please report it with that text",
     )
-    _say(broken, arguments)
-    return EXIT_FAILED
+    return _say(broken, arguments)
 
 
 def _home() -> Path:
