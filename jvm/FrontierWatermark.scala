@@ -41,6 +41,10 @@ class FrontierWatermarkExec(nodeId: UUID, eventTime: Attribute, delay: CalendarI
 
   override protected def doExecute(): RDD[InternalRow] = child.execute()
 
+  // Sorting takes the whole plan along to the tasks. The statistics that the parent class made for itself were never
+  // registered, since ours stand in their place, and Spark refuses to send them: nobody needs this node there.
+  private def writeReplace(): AnyRef = child
+
   // A copy gets statistics of its own: Spark registers them with the node.
   override protected def otherCopyArgs: Seq[AnyRef] = Seq(new FrontierStats(eventTimeStats.stream))
 

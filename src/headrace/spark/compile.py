@@ -31,6 +31,7 @@ class Rows:
     columns: Columns
     meta: dict[str, Any]
     gates: tuple[Gate, ...] = ()
+    packed: Any = None  # all of them in one column, if they came so and have not changed
 
 
 @dataclass(slots=True)
@@ -76,7 +77,8 @@ class Compiler:
         for step in steps:
             for port, columns in step.ports:
                 here = (sf.col("step") == step.ordinal) & (sf.col("port") == PORTS[port])
-                rows = Rows(origin=here, values=self.chain.fields(columns), columns=columns, meta=meta)
+                values = self.chain.fields(columns)
+                rows = Rows(origin=here, values=values, columns=columns, meta=meta, packed=sf.col("payload"))
                 routes += _copies(self._walk(step, port, rows))
         return routes
 
@@ -96,7 +98,7 @@ class Compiler:
             elif isinstance(node, declared.Project):
                 gate = self._gate(reader, rows, [value for _, value in node.values])
                 values = {name: column(value, rows.values) for name, value in node.values}
-                passed = replace(rows, gates=(*rows.gates, *gate), values=values, columns=node.columns)
+                passed = replace(rows, gates=(*rows.gates, *gate), values=values, columns=node.columns, packed=None)
                 yield from self._walk(reader, "rows", passed)
             else:
                 yield self._into(reader, rows)
@@ -108,7 +110,7 @@ class Compiler:
         counts = step.ordinal not in self._counting
         self._counting.add(step.ordinal)
         broken, words = _faults(expressions, rows)
-        through = sf.lit(value=True) if passes is None else sf.coalesce(passes, sf.lit(value=False))
+        through = sf.lit(True) if passes is None else sf.coalesce(passes, sf.lit(False))
         if counts:
             broken = None if broken is None else self.chain.counted(broken, step.ordinal, "dead", "")
             through = self.chain.counted(through, step.ordinal, "used", "filtered")
@@ -128,7 +130,7 @@ class Compiler:
         broken, words = _faults([value for _, value in leaving.key], rows)
         gate = Gate() if broken is None else Gate(fault=broken, dead=self._dead(rows, words))
         key = self.chain.key_text(values_of([value for _, value in leaving.key], rows.values))
-        packed = self.chain.pack([rows.values[c.name] for c in leaving.columns])
+        packed = self.chain.pack([rows.values[c.name] for c in leaving.columns]) if rows.packed is None else rows.packed
         return self._route(replace(rows, gates=(*rows.gates, gate)), EXIT + leaving.ordinal, key, packed)
 
     def _route(self, rows: Rows, step: int, key: Any, payload: Any) -> Route:

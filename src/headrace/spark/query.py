@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -11,7 +12,7 @@ from typing import Any
 
 from headrace.base.clock import micros
 from headrace.base.duration import millis
-from headrace.base.errors import DeclarationError, HeadraceError, ModeRefused, RunError
+from headrace.base.errors import DeclarationError, FlowFailed, HeadraceError, ModeRefused, RunError
 from headrace.log.broker import Broker
 from headrace.model.declared import Read
 from headrace.observe.snapshot import Counts, FlowSnapshot, PartitionSnapshot
@@ -171,6 +172,8 @@ class Running:
                 wait = FIRST_WAIT if datetime.now(UTC) - began > CALM else min(wait * 2, LONGEST_WAIT)
                 self._show(state="restarting", error=str(trouble), restarts=self.snapshot.restarts + 1)
                 self._stop.wait(wait.total_seconds())
+        except Exception as broken:  # a fault of ours must not look like an end
+            self.error = FlowFailed(f"{self.job.flow.name} broke: {broken!r}", why=traceback.format_exc())
         finally:
             self._held.close()
             self._show(state="failed" if self.error else "stopped", error=str(self.error or ""))

@@ -73,6 +73,8 @@ def _number(ends: list[Columns], columns: Columns) -> Any:
 
 def _by_end(ends: Sequence[Columns], name: str) -> Any:
     value = ends[0][name]
+    if all(columns[name] is value for columns in ends):
+        return value
     for number, columns in enumerate(ends[1:], 1):
         value = sf.when(sf.col("_end") == number, columns[name]).otherwise(value)
     return value

@@ -81,7 +81,7 @@ def _python(chain: Chain, plan: Plan, flow: Flow, step: Step, node: declared.Map
     made = sf.when(mine, applied(node, arriving, node.of.columns))
     called = frame.select("*", made.alias("_made"))
     failed = chain.counted(sf.col("_made.error").isNotNull(), step.ordinal, "dead", "used")
-    judged = called.select("*", sf.when(mine, failed).otherwise(sf.lit(value=False)).alias("_failed"))
+    judged = called.select("*", sf.when(mine, failed).otherwise(sf.lit(False)).alias("_failed"))
     each = judged.select("*", sf.posexplode_outer("_made.rows").alias("_number", "_row"))
     kept = each.where("_made is null or _failed or _row is not null")
     result, broken = (sf.col("_made").isNotNull() & ~sf.col("_failed")), sf.col("_failed")
