@@ -15,9 +15,9 @@ import org.apache.spark.sql.catalyst.expressions.{Alias, AttributeReference, Bin
 import org.apache.spark.sql.catalyst.expressions.codegen.{CodegenContext, ExprCode, FalseLiteral}
 import org.apache.spark.sql.catalyst.expressions.codegen.Block._
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke
-import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, Project, SerializeFromObject, TransformWithState}
+import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, SerializeFromObject, TransformWithState}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes
-import org.apache.spark.sql.classic.{Dataset, ExpressionUtils, SparkSession}
+import org.apache.spark.sql.classic.{Dataset, SparkSession}
 import org.apache.spark.sql.streaming.{OutputMode, StatefulProcessor, TimeMode}
 import org.apache.spark.sql.types._
 
@@ -73,10 +73,8 @@ object StagePlan {
     val column = having.get(step.ordinal)
     if (column == null) return null
     val columns = session.createDataFrame(session.sparkContext.emptyRDD[Row]: RDD[Row], step.outputSchema)
-    val input = columns.queryExecution.analyzed
-    val asked = Project(Seq(Alias(ExpressionUtils.expression(column), "passes")()), input)
-    val condition = Dataset.ofRows(session, asked).queryExecution.optimizedPlan.expressions.head.children.head
-    BindReferences.bindReference(condition, input.output)
+    val asked = columns.select(column.as("passes")).queryExecution.optimizedPlan
+    BindReferences.bindReference(asked.expressions.head.children.head, asked.children.head.output)
   }
 }
 

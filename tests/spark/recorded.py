@@ -1,0 +1,76 @@
+"""What a Spark run read and wrote: its schedule from the checkpoint (rule R3), its records from the log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from headrace.base.clock import micros, rfc3339
+from headrace.expr.types import TIME, Columns, DecimalType
+from headrace.log.broker import Broker
+from headrace.log.codec import Codec
+from headrace.log.read import read
+from headrace.plan.plan import Flow
+from headrace.reference.batch import Arrival, Batch, Record
+
+Written = tuple[str, str | None, str, int, str]
+"""Topic, key, stable id, record time in ms, value as JSON."""
+
+
+def schedule(checkpoint: Path, flow: Flow, broker: Broker, event: type) -> Iterator[tuple[Batch, bool]]:
+    """The batches that Spark planned, and whether each was committed: rows [from, to) of every partition, the watermark
+    after them, the batch's clock."""
+    topic = flow.by_topic[0].node.event.topic  # type: ignore[union-attr]
+    codec = Codec(event)
+    log: dict[tuple[int, int], Arrival] = {}
+    for message in read(broker, topic):
+        values = tuple(getattr(codec.decode(message.value()), c.name) for c in codec.event.columns)
+        time = micros(values[[c.name for c in codec.event.columns].index(codec.event.time)])
+        place = (message.partition(), message.offset())
+        log[place] = Arrival(time, 0, *place, values)
+    for file in sorted((checkpoint / "offsets").iterdir(), key=lambda f: int(f.name) if f.name.isdigit() else -1):
+        if not file.name.isdigit():
+            continue
+        _, metadata, offset = file.read_text().splitlines()[:3]
+        end = json.loads(offset)
+        rows = [
+            log[int(partition), at]
+            for partition, part in end["parts"][topic].items()
+            for at in range(part["from"], part["to"])
+        ]
+        batch = Batch(rows, end.get("watermark"), json.loads(metadata)["batchTimestampMs"])
+        yield batch, (checkpoint / "commits" / file.name).exists()
+
+
+def written(broker: Broker, *topics: str) -> list[Written]:
+    """Everything in these topics, sorted."""
+    found = []
+    for topic in topics:
+        for message in read(broker, topic):
+            headers = dict(message.headers() or ())
+            key = None if message.key() is None else message.key().decode()
+            found.append((topic, key, headers["hr-id"].decode(), message.timestamp()[1], message.value().decode()))
+    return sorted(found)
+
+
+def expected(records: list[Record], flow: Flow) -> list[Written]:
+    """The reference's records as they would stand in the log, sorted."""
+    columns = {leaving.topic.name: leaving.columns for leaving in flow.exits}
+    return sorted((r.topic, r.key, r.id, max(0, r.time // 1000), _json(r.values, columns[r.topic])) for r in records)
+
+
+def _json(values: tuple[Any, ...], columns: Columns) -> str:
+    named = {c.name: _wire(value, c.type) for c, value in zip(columns, values, strict=True)}
+    return json.dumps(named, separators=(",", ":"), ensure_ascii=False)
+
+
+def _wire(value: Any, type: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, list | tuple):
+        return [_wire(one, type.item) for one in value]
+    if isinstance(type, DecimalType):
+        return f"{value:f}"
+    return rfc3339(value) if type == TIME else value
