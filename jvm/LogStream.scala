@@ -31,6 +31,8 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
 
   private var bound: Option[Map[Place, Long]] = scala.None // of a bounded run
   private var settled: Option[Settled] = scala.None        // after the last batch; empty if nobody asks for a watermark
+  private var settledAt = 0L                               // wall clock, ms
+  private var moving = true                                // may the running batch move the watermark? See `announce`
   private var running: LogOffset = _                       // the end of the batch that runs
   private var realTimeFrom: Option[LogOffset] = scala.None // real-time mode: where the running batch began
   @volatile private var gauges = Map.empty[String, String]
@@ -92,17 +94,15 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
       p -> Part(x.to, to(p), after.tops.getOrElse(p, None), if (unread) now else x.seen, open = want(p) > to(p))
     }
     gauges = measured(parts, want, after.watermark, now)
-    val records = parts.exists { case (_, x) => x.to > x.from }
+    moving = parts.exists { case (_, x) => x.to > x.from } || ticks(parts, after.watermark, now)
     val due = after.watermark > prev.watermark // the watermark has moved: a batch must run under it
-    if (records || due || ticks(prev, parts, after.watermark, now))
-      LogOffset(names, topics.ids, parts, after.watermark, aligned, now)
-    else prev
+    if (moving || due) LogOffset(names, topics.ids, parts, after.watermark, aligned, now) else prev
   }
 
   /** Would the watermark move now, though nothing was read? Then an empty batch lets it. With the clock it moves all the
-    * time: a step a second is enough. */
-  private def ticks(prev: LogOffset, parts: Map[Place, Part], watermark: Long, now: Long): Boolean =
-    settled.isDefined && (bound.isDefined || now - prev.at >= TickMs) && next(parts, watermark, now) > watermark
+    * time: a step a second is enough, counted from the end of the last batch, so that slow ones leave a pause too. */
+  private def ticks(parts: Map[Place, Part], watermark: Long, now: Long): Boolean =
+    settled.isDefined && (bound.isDefined || now - settledAt >= TickMs) && next(parts, watermark, now) > watermark
 
   private def checked(prev: LogOffset): Topics = {
     val topics = broker.topics()
@@ -147,15 +147,17 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
 
   // -- time
 
-  /** The watermark after the batch that has just run; called once per batch, before Spark commits it. */
+  /** The watermark after the batch that has just run; called once per batch, before Spark commits it. A batch that only
+    * fires what was due moves nothing: with the clock running, each would call for another. */
   def announce(): Long = broker.asking {
     realTimeFrom.foreach(from => running = endOfRealTime(from))
     val reached = tops(running)
     val parts = running.parts.map { case (p, x) => p -> x.copy(top = reached(p)) }
-    val now = System.currentTimeMillis
-    val found = Settled(running.at, next(parts, running.watermark, now), reached)
+    val after = if (moving) next(parts, running.watermark, System.currentTimeMillis) else running.watermark
+    val found = Settled(running.at, after, reached)
     kept.settled = found
     settled = Some(found)
+    settledAt = System.currentTimeMillis
     found.watermark
   }
 
@@ -172,6 +174,7 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
     val prev = start.asInstanceOf[LogOffset]
     val parts = withNew(prev.parts, checked(prev).places, System.currentTimeMillis)
     val after = settledAfter(prev)
+    moving = true
     realTimeFrom = Some(prev.copy(parts = parts, watermark = after.watermark))
     grouped(parts.toSeq.map { case (p, x) => Slice(p, x.to, Long.MaxValue, after.tops.getOrElse(p, None), x.seen) }, prev.watermark, LiveClock)
   }
