@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from time import monotonic
@@ -28,10 +28,10 @@ from headrace.stack import jars
 class Spark:
     """A running Spark: `session` is PySpark's, `jvm` the package of our Scala, `log` where the JVM writes."""
 
-    session: Any
-    jvm: Any
+    session: Any = field(repr=False)
+    jvm: Any = field(repr=False)
     log: Path
-    gateway: Gateway
+    gateway: Gateway = field(repr=False)
 
     def healthy(self) -> bool:
         """Whether the JVM runs and its context is open."""
