@@ -13,8 +13,8 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column
+from pyspark.sql.functions import col, struct
 
 from headrace.spark.session import Spark
 
@@ -165,16 +165,16 @@ def test_packed_columns_come_back_and_keys_have_one_text(spark: Spark) -> None:
         "select 7 as n, 'a\"b' as t, cast(1.5 as decimal(18,2)) as m, timestamp'2026-11-03 12:00:00' as at, "
         "cast(null as string) as none, array('x', 'y') as l, true as b from range(2)"
     )
-    packed = frame.select(Column(chain.pack(F.struct("n", "t", "m", "at", "none", "l", "b")._jc)).alias("p"))
+    packed = frame.select(Column(chain.pack(struct("n", "t", "m", "at", "none", "l", "b")._jc)).alias("p"))
     ddl = "n int, t string, m decimal(18,2), at timestamp, none string, l array<string>, b boolean"
-    back = packed.select(Column(chain.unpack(F.col("p")._jc, ddl)).alias("u")).select("u.*")
+    back = packed.select(Column(chain.unpack(col("p")._jc, ddl)).alias("u")).select("u.*")
     assert back.collect() == frame.collect()
-    encoded = frame.select(Column(chain.encode(F.struct("*")._jc))).first()[0]
+    encoded = frame.select(Column(chain.encode(struct("*")._jc))).first()[0]
     assert json.loads(bytes(encoded)) == {
         "n": 7, "t": 'a"b', "m": "1.50", "at": "2026-11-03T12:00:00.000000Z", "none": None, "l": ["x", "y"], "b": True
     }  # fmt: skip
     keys = [["t"], ["n"], ["m"], ["at"], ["b"], ["none"], ["n", "t", "m", "none"]]
-    found = frame.select(*(Column(chain.keyText(F.struct(*k)._jc)).alias(f"k{i}") for i, k in enumerate(keys))).first()
+    found = frame.select(*(Column(chain.keyText(struct(*k)._jc)).alias(f"k{i}") for i, k in enumerate(keys))).first()
     assert [None if k is None else bytes(k).decode() for k in found] == [
         'a"b', "7", "1.50", "2026-11-03T12:00:00.000000Z", "true", None, '[7,"a\\"b","1.50",null]'
     ]  # fmt: skip
