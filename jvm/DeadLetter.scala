@@ -20,7 +20,7 @@ final class DeadLetter(app: String, topics: Array[String], columns: StructType) 
     UTF8String.fromString(s"$reason: ${DeadLetter.WORDS(reason)}"),
     null,
     null
-  ))).getBytes
+  ))).copy().getBytes
 
   def key(src: Int, part: Int, off: Long): Array[Byte] = s"$app/${topic(src)}/$part/$off".getBytes(UTF_8)
 

@@ -21,7 +21,7 @@ case class Pack(child: Expression) extends UnaryExpression {
 
   @transient private lazy val projection = UnsafeProjection.create(child.dataType.asInstanceOf[StructType])
 
-  override protected def nullSafeEval(row: Any): Any = projection(row.asInstanceOf[InternalRow]).getBytes
+  override protected def nullSafeEval(row: Any): Any = projection(row.asInstanceOf[InternalRow]).copy().getBytes
 
   override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = child match {
     case made: CreateNamedStruct => // straight from the columns into bytes, without a row between

@@ -179,7 +179,7 @@ final class StageStep(stage: StageSpec, spec: StepSpec, counts: Array[Long]) {
           pointPayload(chain)
           val met = Math.max(before(chain, clock), 0) * Times.MILLI
           val told = lateOut(new JoinedRow(payload, new GenericInternalRow(Array[Any](met))))
-          rowsOut.add(changed(chain, spec.ordinal, Stage.LATE_ROWS, chain.getBinary(Stage.KEY), told.getBytes))
+          rowsOut.add(changed(chain, spec.ordinal, Stage.LATE_ROWS, chain.getBinary(Stage.KEY), told.copy().getBytes))
         }
       case Verdict.DUPLICATE =>
         counts(Counters.DUPLICATES) += 1
@@ -212,7 +212,7 @@ final class StageStep(stage: StageSpec, spec: StepSpec, counts: Array[Long]) {
 
   private def sent(result: Result): InternalRow = {
     val id = Ids.stable(stage.app, stage.version, spec.name, new String(key, UTF_8), result.cause)
-    val told = resultOut(rowOf(result)).getBytes
+    val told = resultOut(rowOf(result)).copy().getBytes // a copy: the projection writes the next row into the same bytes
     // No watermark before: the hold keeps results from being late for the next step, whatever W(k-1) was.
     new GenericInternalRow(Array[Any](
       spec.ordinal, Stage.ROWS, key, result.time, Times.NONE, Stage.DERIVED + spec.ordinal, 0, result.revision, id, told))
