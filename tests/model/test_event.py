@@ -66,6 +66,7 @@ def test_the_class_is_described() -> None:
     described = event_type(Payment)
     assert (described.name, described.topic, described.key) == ("Payment", "payments", ("card_id",))
     assert (described.time, described.id) == ("at", "payment_id")
+    assert described.cls is Payment
     assert described.doc == "A card payment as the terminal reported it."
     assert described.columns == (
         Column("payment_id", TEXT),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from dataclasses import field as attribute
 from difflib import get_close_matches
 from typing import Any, TypeVar, dataclass_transform, get_type_hints, overload
 
@@ -36,6 +37,8 @@ class EventType:
     id: str = ""
     columns: Columns
     where: Where | None = None
+    cls: type = attribute(default=object, compare=False, repr=False)
+    """The class itself. Plans are compared by what was declared, and two classes may declare the same."""
 
     @property
     def schema(self) -> str:
@@ -183,7 +186,7 @@ def _declare(
         made = EventMeta(cls.__name__, (Struct,), body, frozen=True, gc=False)  # no field can make a cycle
     except TypeError as refused:
         raise BadEvent(f"{cls.__name__} cannot be declared", why=str(refused), where=where) from None
-    made.__headrace__ = described
+    made.__headrace__ = replace(described, cls=made)
     made.__headrace_fields__ = found
     made.__headrace_checks__ = tuple((field.column.name, field.plain, field.settle) for field in found)
     return made

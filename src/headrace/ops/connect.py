@@ -16,7 +16,6 @@ from headrace.model.app import App
 from headrace.model.table import Table as DeclaredTable
 from headrace.model.topic import Topic
 from headrace.ops import endpoints
-from headrace.ops.events import event_class
 
 E = TypeVar("E")
 
@@ -59,7 +58,7 @@ class Client:
 
     def table(self, table: DeclaredTable | type[E]) -> Table[Any]:
         """The latest value per key, read from the beginning: `c.table(customers).get("u1")`, `.snapshot()`."""
-        cls = event_class(table.event) if isinstance(table, DeclaredTable) else table
+        cls = table.event.cls if isinstance(table, DeclaredTable) else table
         return self._opened.enter_context(Table(self.broker, cls, app=self.app.name))
 
     def send(self, *events: Any) -> None:

@@ -18,7 +18,6 @@ from headrace.log.broker import Broker
 from headrace.log.codec import ID, Codec, Encoded
 from headrace.model.app import App
 from headrace.model.event import EventType, unknown_field
-from headrace.ops.events import class_of_topic
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,7 +48,7 @@ class Sender:
 
     def __init__(self, broker: Broker, topic: str, app: App | None, *, key: str | None = None) -> None:
         topics.width(broker, topic)
-        cls = class_of_topic(app, topic)
+        cls = next((event.cls for event in (app.events if app else ()) if event.topic == topic), None)
         if cls is not None and key is not None:
             raise UsageError("--key is not for typed events", why=f"{cls.__name__} says itself what its key is")
         self._broker = broker
