@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec.structs import asdict, force_setattr
 
-from headrace.base.clock import rfc3339
 from headrace.base.errors import DataError, Undecodable, WrongType
 from headrace.base.ids import random_id
+from headrace.base.keys import key_text, value_text
 from headrace.log.offsets import FIRST_TIME
 from headrace.model.event import EventType, event_type, fields, located, missing_field, unknown_field
 
@@ -47,7 +46,7 @@ class Codec(Generic[E]):
             row = asdict(event)
             for name in self._times:
                 row[name] = _wire_time(row[name])
-            id = key_text(getattr(event, described.id)) if described.id else random_id().encode()
+            id = (value_text(getattr(event, described.id)) if described.id else random_id()).encode()
             time = _milliseconds(getattr(event, described.time)) if described.time else 0
             return self._key(event), _json(row), [*self.headers, (ID, id)], time
         except UnicodeEncodeError as broken:
@@ -80,7 +79,7 @@ class Codec(Generic[E]):
             )
         by_name = {field.column.name: field.settle for field in self._fields}
         settled = [by_name[name](value) for name, value in zip(self.event.key, values, strict=True)]
-        return key_text(settled[0]) if len(settled) == 1 else _array(settled)
+        return key_text(settled).encode()
 
     def read(self, row: dict[str, Any]) -> E:
         """An event from plain values as typed at a shell or found in a JSON line; nothing unknown is passed over."""
@@ -106,27 +105,13 @@ class Codec(Generic[E]):
         return found[0] if found else str(self.event)
 
 
-def key_text(value: Any) -> bytes:
-    """The one text form of a key or id value, as UTF-8."""
-    if type(value) is str:
-        return value.encode()
-    if isinstance(value, bool):
-        return b"true" if value else b"false"
-    return (rfc3339(value) if isinstance(value, datetime) else str(value)).encode()
-
-
 def _keyed(event: EventType) -> Callable[[Any], bytes | None]:
     if not event.key:
         return lambda _: None
     if len(event.key) == 1:
         (only,) = event.key
-        return lambda found: key_text(getattr(found, only))
-    return lambda found: _array([getattr(found, name) for name in event.key])
-
-
-def _array(values: list[Any]) -> bytes:
-    """A composite key: a JSON array (rule F1), numbers and bools as such, money and times as their text."""
-    return _json([key_text(value).decode() if isinstance(value, Decimal | datetime) else value for value in values])
+        return lambda found: value_text(getattr(found, only)).encode()
+    return lambda found: key_text([getattr(found, name) for name in event.key]).encode()
 
 
 def _wire_time(value: Any) -> Any:

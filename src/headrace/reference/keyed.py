@@ -10,12 +10,12 @@ from headrace.base.clock import from_micros
 from headrace.base.duration import millis
 from headrace.base.errors import DoesNotFit
 from headrace.base.ids import stable_id
+from headrace.base.keys import key_text
 from headrace.expr import by_index, compile
 from headrace.model import declared
 from headrace.model.window import Sliding
 from headrace.plan.plan import Step
 from headrace.reference.batch import DERIVED, END, Dead, Travelling
-from headrace.reference.keys import key_text
 from headrace.reference.operator import Moment, Operator, Setting
 from headrace.reference.stateless import Evaluate, row_of
 from headrace.steps import plain

@@ -9,13 +9,13 @@ from typing import Any
 
 from headrace.base.errors import DoesNotFit, FunctionFailed, WrongType
 from headrace.base.ids import stable_id
+from headrace.base.keys import key_text
 from headrace.expr import by_index, compile
 from headrace.expr.types import Columns
 from headrace.model import declared
 from headrace.model.event import EventType
 from headrace.plan.plan import Exit, Step
 from headrace.reference.batch import Record, Travelling
-from headrace.reference.keys import key_text
 from headrace.reference.operator import Moment, Operator, Setting
 
 Evaluate = Callable[[Any], Any]
