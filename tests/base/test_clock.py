@@ -52,6 +52,10 @@ def test_f1_times_have_six_digits_and_z() -> None:
     assert rfc3339(local) == "2026-11-03T15:00:00.000005Z"
 
 
+def test_f1_text_order_is_time_order_also_before_the_year_1000() -> None:
+    assert rfc3339(datetime(7, 1, 2, tzinfo=UTC)) == "0007-01-02T00:00:00.000000Z"
+
+
 def test_a_hand_clock_moves_only_when_told() -> None:
     clock = HandClock(NOW)
     assert clock.now() == NOW
