@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 
 import pytest
 
@@ -19,12 +20,27 @@ def readings() -> hr.Stream:
     return hr.App("bank").stream(Reading, disorder="30 s")
 
 
+@hr.event(topic="pages", key="url", time="at")
+class Page:
+    url: str
+    tags: list[str]
+    at: datetime
+
+
+def pages() -> hr.Stream:
+    return hr.App("site").stream(Page, disorder="30 s")
+
+
 REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "unknown column": (lambda: payments().where("amont > 0"), "unknown-column"),
     "condition that is none": (lambda: payments().where("amount"), "bad-step"),
     "wrong types": (lambda: payments().where("amount > 'x'"), "expression-type"),
     "aggregate of text": (
         lambda: payments().window(hr.tumbling("1 h"), lateness="0 s").agg(x=hr.sum("country")),
+        "bad-aggregate",
+    ),
+    "distinct lists": (
+        lambda: pages().window(hr.tumbling("1 h"), lateness="0 s").agg(x=hr.distinct("tags")),
         "bad-aggregate",
     ),
     "window without lateness": (lambda: payments().window(hr.tumbling("1 h")), "bad-window"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from headrace.base.errors import BadAggregate
 from headrace.base.where import Where, here
-from headrace.expr.types import FLOAT, INT, TEXT, TIME, Columns, DecimalType, Type, decimal, list_of
+from headrace.expr.types import FLOAT, INT, TEXT, TIME, Columns, DecimalType, ListType, Type, decimal, list_of
 
 DISTINCT_EXACT = 1_000
 """Distinct values are kept exactly up to this many per window, then by HyperLogLog (rule D5)."""
@@ -145,6 +145,10 @@ def _ordered(of: Type) -> Type | None:
     return of if isinstance(of, DecimalType) or of in (INT, FLOAT, TEXT, TIME) else None
 
 
+def _countable(of: Type) -> Type | None:
+    return None if isinstance(of, ListType) else INT
+
+
 def _number(of: Type) -> Type | None:
     return FLOAT if isinstance(of, DecimalType) or of in (INT, FLOAT) else None
 
@@ -157,8 +161,8 @@ _RESULT: dict[str, Callable[[Type], Type | None]] = {
     "max": _ordered,
     "first": lambda of: of,
     "last": lambda of: of,
-    "distinct": lambda _: INT,
-    "distinct_approx": lambda _: INT,
+    "distinct": _countable,
+    "distinct_approx": _countable,
     "quantile": _number,
     "top": lambda of: list_of(of) if _ordered(of) else None,
     "collect": list_of,
@@ -168,6 +172,8 @@ _TAKES = {
     "avg": "int, float or money",
     "min": "int, float, money, text or time",
     "max": "int, float, money, text or time",
+    "distinct": "single values, not lists",
+    "distinct_approx": "single values, not lists",
     "quantile": "int, float or money",
     "top": "int, float, money, text or time",
 }
