@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -119,4 +120,7 @@ def _home() -> Path:
 
 
 def main() -> None:
+    # A service manager ends us with SIGTERM, a script's background job has SIGINT ignored: both mean Ctrl-C.
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signum, signal.default_int_handler)
     sys.exit(run(sys.argv[1:]))
