@@ -6,13 +6,13 @@
 package headrace
 
 import java.math.BigInteger
-import java.util.{ArrayList, HexFormat}
+import java.util.{ArrayList, Base64, HexFormat}
 
 import com.fasterxml.jackson.core.json.JsonReadFeature
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.json.JsonMapper
 import com.fasterxml.jackson.databind.node.{ArrayNode, JsonNodeFactory, ObjectNode}
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
+import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser
 import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
 import org.apache.spark.sql.types._
@@ -28,6 +28,32 @@ object Pure {
   def run(cases: String): String = {
     val found = nodes.arrayNode
     json.readTree(cases).forEach(one => found.add(new Case(one).run()))
+    json.writeValueAsString(found)
+  }
+
+  /** Values as payloads of the chain, and back: [{types, rows: [[value, ...], ...]}, ...] to [[base64, ...], ...]. */
+  def packed(groups: String): String = each(groups, "rows") { (types, row) =>
+    val values = types.indices.map(i => value(row.get(i), types(i))).toArray[Any]
+    nodes.textNode(Base64.getEncoder.encodeToString(UnsafeProjection.create(types)(new GenericInternalRow(values)).getBytes))
+  }
+
+  /** [{types, payloads: [base64, ...]}, ...] to [[[value, ...], ...], ...]. */
+  def unpacked(groups: String): String = each(groups, "payloads") { (types, payload) =>
+    val bytes = Base64.getDecoder.decode(payload.asText)
+    val row = new UnsafeRow(types.length)
+    row.pointTo(bytes, bytes.length)
+    val values = nodes.arrayNode
+    types.indices.foreach(i => values.add(show(if (row.isNullAt(i)) null else row.get(i, types(i)), types(i))))
+    values
+  }
+
+  private def each(groups: String, name: String)(make: (Array[DataType], JsonNode) => JsonNode): String = {
+    val found = nodes.arrayNode
+    json.readTree(groups).forEach { group =>
+      val types = Array.tabulate(group.get("types").size)(i => typeOf(group.get("types").get(i)))
+      val made = found.addArray()
+      group.get(name).forEach(one => made.add(make(types, one)))
+    }
     json.writeValueAsString(found)
   }
 

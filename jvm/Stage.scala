@@ -23,6 +23,11 @@ object Stage {
   final val ID = 8
   final val PAYLOAD = 9
 
+  /** A step's ordinal fits into so many bits, those of exits and dead letters too. */
+  final val STEP_BITS = 21
+
+  def stepOf(slot: Long): Int = (slot & ((1L << STEP_BITS) - 1)).toInt
+
   /** Ports of what comes out. */
   final val ROWS = 0
   final val LATE_ROWS = 1

@@ -1,6 +1,6 @@
 /** The kernel of a stage: Spark's rows and timers on one side, pure steps on the other.
   *
-  * State is one value per (step, key), read once and written once per batch in which the key has rows or something due;
+  * State is one value per step and key, read once and written once per batch in which the key has rows or something due;
   * one timer per key, at the step's next due moment. */
 package headrace
 
@@ -14,18 +14,15 @@ import headrace.steps.Times
 
 /** `sites`: where its steps count, one for each. */
 class StageKernel(spec: StageSpec, counters: Counters, sites: Array[Int])
-    extends StatefulProcessor[(Int, Array[Byte]), InternalRow, InternalRow] {
+    extends StatefulProcessor[(Long, Array[Byte]), InternalRow, InternalRow] {
   @transient private var kept: ValueState[Array[Byte]] = _
-  @transient private lazy val steps: mutable.LongMap[StageStep] =
-    mutable.LongMap.from(spec.steps.zip(sites).map { case (step, site) =>
-      step.ordinal.toLong -> new StageStep(spec, step, counters.of(site, step.ordinal))
-    })
+  @transient private lazy val steps = mutable.LongMap.empty[StageStep]
 
   override def init(output: OutputMode, time: TimeMode): Unit =
     kept = getHandle.getValueState[Array[Byte]]("state", Encoders.BINARY, TTLConfig.NONE)
 
-  override def handleInputRows(key: (Int, Array[Byte]), rows: Iterator[InternalRow], now: TimerValues): Iterator[InternalRow] = {
-    val step = steps.getOrNull(key._1)
+  override def handleInputRows(key: (Long, Array[Byte]), rows: Iterator[InternalRow], now: TimerValues): Iterator[InternalRow] = {
+    val step = stepOf(key._1)
     if (step == null) return rows
     step.open(key._2, kept.get())
     val before = step.timer
@@ -34,8 +31,8 @@ class StageKernel(spec: StageSpec, counters: Counters, sites: Array[Int])
   }
 
   /** Serves keys without rows: those with rows have moved on already, and their timer with them. */
-  override def handleExpiredTimer(key: (Int, Array[Byte]), now: TimerValues, timer: ExpiredTimerInfo): Iterator[InternalRow] = {
-    val step = steps.getOrNull(key._1)
+  override def handleExpiredTimer(key: (Long, Array[Byte]), now: TimerValues, timer: ExpiredTimerInfo): Iterator[InternalRow] = {
+    val step = stepOf(key._1)
     step.open(key._2, kept.get())
     close(step, Times.NEVER, now) // Spark itself deletes a timer that fired
   }
@@ -50,6 +47,18 @@ class StageKernel(spec: StageSpec, counters: Counters, sites: Array[Int])
       if (after != Times.NEVER) getHandle.registerTimer(after)
     }
     step.given
+  }
+
+  /** The step a slot belongs to, made when its first key comes; null if it is not this stage's. */
+  private def stepOf(slot: Long): StageStep = {
+    val ordinal = Stage.stepOf(slot)
+    val found = steps.getOrNull(ordinal)
+    if (found != null) return found
+    val at = spec.steps.indexWhere(_.ordinal == ordinal)
+    if (at < 0) return null
+    val made = new StageStep(spec, spec.steps(at), counters.of(sites(at), ordinal))
+    steps.put(ordinal, made)
+    made
   }
 
   private def clock(now: TimerValues): Long = now.getCurrentProcessingTimeInMs()

@@ -11,11 +11,11 @@ import org.apache.spark.sql.{Column, DataFrame, Encoders, Row}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.analysis.UnresolvedDeserializer
 import org.apache.spark.sql.catalyst.encoders.{encoderFor, ExpressionEncoder}
-import org.apache.spark.sql.catalyst.expressions.{Alias, AttributeReference, BindReferences, BoundReference, Expression, LeafExpression, Literal, NamedExpression}
+import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, AttributeReference, BindReferences, BitwiseAnd, BitwiseOr, BoundReference, Cast, Expression, LeafExpression, Literal, NamedExpression, XxHash64}
 import org.apache.spark.sql.catalyst.expressions.codegen.{CodegenContext, ExprCode, FalseLiteral}
 import org.apache.spark.sql.catalyst.expressions.codegen.Block._
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke
-import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, SerializeFromObject, TransformWithState}
+import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, Project, SerializeFromObject, TransformWithState}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes
 import org.apache.spark.sql.classic.{Dataset, SparkSession}
 import org.apache.spark.sql.streaming.{OutputMode, StatefulProcessor, TimeMode}
@@ -29,11 +29,12 @@ object StagePlan {
   def apply(chain: DataFrame, spec: StageSpec, having: JavaMap[Integer, Column]): DataFrame = {
     val frame = chain.asInstanceOf[Dataset[Row]]
     val session = frame.sparkSession
-    val child = frame.queryExecution.analyzed
+    val chained = frame.queryExecution.analyzed
+    val child = Project(chained.output :+ slotOf(chained.output), chained)
     val bound = spec.copy(steps = spec.steps.map(step => step.copy(having = conditionOf(session, step, having))))
     val kernel = new StageKernel(bound, Counters.open(session.sparkContext), spec.steps.map(_ => Counters.site()))
-    val keys = Seq(child.output(Stage.STEP), child.output(Stage.KEY))
-    val keyEncoder = encoderFor(Encoders.tuple(Encoders.scalaInt, Encoders.BINARY))
+    val keys = Seq(child.output.last, child.output(Stage.KEY))
+    val keyEncoder = encoderFor(Encoders.tuple(Encoders.scalaLong, Encoders.BINARY))
     val keyObject = UnresolvedDeserializer(keyEncoder.deserializer, keys)
     val transformed = new TransformWithState(
       keyObject,
@@ -52,7 +53,14 @@ object StagePlan {
       initialStateDeserializer = keyObject,
       initialState = LocalRelation(toAttributes(keyEncoder.schema))
     )
-    Dataset.ofRows(session, SerializeFromObject(child.schema.indices.map(columnOf(child.schema, _)), transformed))
+    Dataset.ofRows(session, SerializeFromObject(chained.schema.indices.map(columnOf(chained.schema, _)), transformed))
+  }
+
+  /** The key's hash with the step in its low bits. Spark groups by sorting, and compares the first eight bytes of what it
+    * sorts by: with a step in front they would all be equal, with a hash hardly ever. */
+  private def slotOf(chain: Seq[Attribute]): Alias = {
+    val hash = BitwiseAnd(new XxHash64(Seq(chain(Stage.KEY))), Literal(-1L << Stage.STEP_BITS))
+    Alias(BitwiseOr(hash, Cast(chain(Stage.STEP), LongType)), "slot")()
   }
 
   /** A column of the rows that the kernel gives. */
@@ -73,8 +81,8 @@ object StagePlan {
     val column = having.get(step.ordinal)
     if (column == null) return null
     val columns = session.createDataFrame(session.sparkContext.emptyRDD[Row]: RDD[Row], step.outputSchema)
-    val asked = columns.select(column.as("passes")).queryExecution.optimizedPlan
-    BindReferences.bindReference(asked.expressions.head.children.head, asked.children.head.output)
+    val Alias(condition, _) = columns.select(column.as("passes")).queryExecution.optimizedPlan.expressions.head: @unchecked
+    BindReferences.bindReference(condition, columns.queryExecution.analyzed.output)
   }
 }
 

@@ -8,8 +8,8 @@ import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{BasePredicate, BoundReference, GenericInternalRow, JoinedRow, Predicate, UnsafeProjection, UnsafeRow}
-import org.apache.spark.sql.types.{StringType, StructType, TimestampType}
+import org.apache.spark.sql.catalyst.expressions.{BasePredicate, BoundReference, Expression, GenericInternalRow, InterpretedUnsafeProjection, JoinedRow, Predicate, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.types.TimestampType
 import org.apache.spark.unsafe.types.UTF8String
 
 import headrace.steps.{BlobReader, BlobWriter, Kind => ValueKind, Order, Passes, Result, Row, State, Step, Times, Verdict}
@@ -35,14 +35,12 @@ final class StageStep(stage: StageSpec, spec: StepSpec, counts: Array[Long]) {
   /** One text column as key is the key itself; others are kept in the state, since results tell them. */
   private val keyKept = spec.keys > 1 || (spec.keys == 1 && spec.input(0).kind != TextKind)
   private val keyKinds = Array.tabulate(spec.keys)(i => ValueKind.of(spec.input(i).kind.spark))
-  private val keyOut = UnsafeProjection.create(Array.tabulate(spec.keys)(i => spec.input(i).kind.spark))
-  private val resultOut = UnsafeProjection.create(spec.output.map(_.kind.spark))
-  private val lateOut = UnsafeProjection.create(
-    (arguments until columns).map(i => BoundReference(i, spec.input(i).kind.spark, nullable = true)) :+
-      BoundReference(columns, TimestampType, nullable = false)
-  )
+  // Interpreted: a step is made for every task, and generating code for it would cost more than its results.
+  private lazy val keyOut = packing((0 until spec.keys).map(column))
+  private lazy val resultOut = packing(spec.output.indices.map(i => BoundReference(i, spec.output(i).kind.spark, nullable = true)))
+  private lazy val lateOut = packing((arguments until columns).map(column) :+ BoundReference(columns, TimestampType, nullable = false))
   private lazy val deadOut = new DeadLetter(stage.app, stage.topics, Field.schema(spec.input))
-  private val having: BasePredicate = if (spec.having == null) null else Predicate.create(spec.having)
+  private val having: BasePredicate = if (spec.having == null) null else Predicate.createInterpreted(spec.having)
   private val passes: Passes = if (having == null) null else result => having.eval(rowOf(result))
 
   // One key at a time: what follows belongs to the key that is open.
@@ -75,6 +73,10 @@ final class StageStep(stage: StageSpec, spec: StepSpec, counts: Array[Long]) {
     } else state = step.fresh()
     heldBefore = state.held
   }
+
+  private def column(at: Int): Expression = BoundReference(at, spec.input(at).kind.spark, nullable = true)
+
+  private def packing(columns: Seq[Expression]): UnsafeProjection = InterpretedUnsafeProjection.createProjection(columns)
 
   def empty: Boolean = state.empty
 
