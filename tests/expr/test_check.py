@@ -68,7 +68,12 @@ def test_result_types(text: str, type: str) -> None:
     [
         ("i + 1", False),
         ("maybe + 1", True),
-        ("i / 2", True),
+        ("i / 2", False),
+        ("m / 2.5", False),
+        ("i % 2", False),
+        ("i / 0", True),
+        ("i / f", True),
+        ("i / cast(0.4 as int)", True),
         ("maybe is null", False),
         ("maybe is distinct from 1", False),
         ("coalesce(maybe, i)", False),

@@ -50,7 +50,8 @@ def test_a_select_list_names_its_columns() -> None:
         ("amount * 2", "has no name"),
         ("n, amount as n", "two columns are named 'n'"),
         ("n,", "nothing follows the comma"),
-        ("*", r"\* is not allowed"),
+        ("*, n", "two columns are named 'n'"),
+        ("* except (n)", r"\* is not allowed"),
         ("distinct n", "only expressions are allowed"),
         ("n from t", "only expressions are allowed"),
     ],
@@ -58,6 +59,27 @@ def test_a_select_list_names_its_columns() -> None:
 def test_a_select_list_that_is_none(text: str, why: str) -> None:
     with pytest.raises(ExpressionRefused, match=why):
         select_list(text, COLUMNS)
+
+
+def test_a_star_is_every_column() -> None:
+    found = select_list("*, amount * 2 as doubled", COLUMNS)
+    assert [name for name, _ in found] == ["card_id", "amount", "n", "doubled"]
+    with pytest.raises(ExpressionRefused, match=r"\* is not an expression"):
+        expression("*", COLUMNS)
+
+
+def test_a_list_of_names_is_one_text() -> None:
+    with pytest.raises(ExpressionRefused) as caught:
+        select_list(["card_id", "n"], COLUMNS)  # type: ignore[arg-type]
+    assert caught.value.fix == 'write "card_id, n"'
+
+
+def test_a_column_wins_over_a_function_of_its_name() -> None:
+    columns = (Column("user", TEXT), Column("current_date", TEXT))
+    for text in ("user = 'ann'", "current_date = '2026-11-03'"):
+        assert str(expression(str(expression(text, columns)), columns)) == str(expression(text, columns))
+    with pytest.raises(ExpressionRefused, match="user is not allowed"):
+        expression("user = 'ann'", COLUMNS)
 
 
 def test_a_column_list() -> None:

@@ -11,12 +11,12 @@ from decimal import Decimal
 
 from headrace.base.clock import utc
 from headrace.base.duration import duration
-from headrace.base.errors import BadDuration, BadTime, ExpressionError, ExpressionType, UnknownColumn
+from headrace.base.errors import BadDuration, BadTime, ExpressionError, ExpressionRefused, ExpressionType, UnknownColumn
 from headrace.base.where import Where
 from headrace.expr import rules
 from headrace.expr.casts import INT_MAX, INT_MIN, castable, conversion
 from headrace.expr.decimals import MAX_PRECISION, Unfit, of_constant
-from headrace.expr.functions import FUNCTIONS
+from headrace.expr.functions import FUNCTIONS, UNSTABLE, UNSTABLE_FIX, UNSTABLE_WHY
 from headrace.expr.nodes import Call, Case, Cast, Expr, Literal, Ref
 from headrace.expr.show import show_term
 from headrace.expr.syntax import Apply, CastTo, Choose, Constant, Name, Span, Term, Value
@@ -94,6 +94,9 @@ class Checker:
         raise self._unknown(term, columns)
 
     def _unknown(self, term: Name, columns: Columns) -> ExpressionError:
+        if term.qualifier is None and term.name.lower() in UNSTABLE:
+            what = f"{term.name.lower()} is not allowed in an expression"
+            return self.source.error(ExpressionRefused, what, term.at, why=UNSTABLE_WHY, fix=UNSTABLE_FIX)
         elsewhere = [name for name, found in self.names.items() if term.name in {column.name for column in found}]
         known = [column.name for column in columns]
         return self.source.error(

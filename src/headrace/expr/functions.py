@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
 from headrace.expr import python, rules
@@ -22,12 +23,28 @@ EXTRACT_UNITS = ("year", "quarter", "month", "week", "day", "isodow", "hour", "m
 TRUNC_UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 
 
-def never(_call: object) -> bool:
+UNSTABLE = frozenset({
+    "now", "current_timestamp", "current_date", "current_time", "localtimestamp", "unix_timestamp", "rand", "random",
+    "randn", "uuid", "monotonically_increasing_id", "spark_partition_id", "input_file_name", "current_user", "user",
+    "session_user", "version",
+})  # fmt: skip
+"""Never in the table. Some are called without brackets in SQL; a column of such a name is a column."""
+UNSTABLE_WHY = "its answer changes from run to run, and a replay must give the same result"
+UNSTABLE_FIX = "use the event's own columns, for example its time"
+
+
+def never(_: object) -> bool:
     return False
 
 
-def always(_call: Call) -> bool:
+def always(_: object) -> bool:
     return True
+
+
+def by_zero(args: Sequence[Expr]) -> bool:
+    """Whether the divisor may be zero: anything but a constant that is not."""
+    divisor = args[1].written.constant
+    return not isinstance(divisor, int | float | Decimal) or divisor == 0
 
 
 def overflows(call: Call) -> bool:
@@ -63,14 +80,14 @@ class Function:
     python: Callable[[Call], Callable[..., object]] | None = None
     nulls: Literal["strict", "lazy", "own"] = "strict"  # who handles null arguments
     null_if: Literal["any", "all", "never"] = "any"  # how many null arguments make the result null
-    undefined: bool = False  # null is possible where no argument is null
+    undefined: Callable[[Sequence[Expr]], bool] = never  # whether null is possible where no argument is null
     fails: Callable[[Call], bool] = never  # whether a result may exist and not fit
     approximate: bool = False  # engines agree within 1e-9, not bit for bit
     spark: str = ""  # the name in pyspark.sql.functions, where one function does the whole work
 
     def nullable(self, args: Sequence[Expr]) -> bool:
         some = {"any": any, "all": all, "never": never}[self.null_if]
-        return self.undefined or some(arg.nullable for arg in args)
+        return self.undefined(args) or some(arg.nullable for arg in args)
 
 
 def _plain(function: Callable[..., object]) -> Callable[[Call], Callable[..., object]]:
@@ -124,9 +141,9 @@ FUNCTIONS: dict[str, Function] = {
                   rule=rules.minus, python=python.minus, fails=overflows),
     "*": Function(usage="a * b", says="numbers", rule=rules.product, python=python.times, fails=overflows),
     "/": Function(usage="a / b", says="int / int is float; null if b is 0", rule=rules.divided, python=python.divide,
-                  undefined=True, fails=overflows),
+                  undefined=by_zero, fails=overflows),
     "%": Function(usage="a % b", says="the sign of a; null if b is 0; also mod(a, b)", rule=rules.remainder,
-                  python=python.remainder, undefined=True, spark="try_mod"),
+                  python=python.remainder, undefined=by_zero, spark="try_mod"),
     "negate": Function(usage="-a", says="numbers", rule=rules.number, python=python.negate, fails=_ints_only),
     "abs": Function(usage="abs(a)", says="without its sign", rule=rules.number, python=python.absolute,
                     fails=_ints_only),
@@ -136,19 +153,20 @@ FUNCTIONS: dict[str, Function] = {
                       fails=_cut_short),
     "ceil": Function(usage="ceil(a)", says="up; a float becomes an int", rule=rules.to_whole, python=python.ceil,
                      fails=_cut_short),
-    "sqrt": _real("sqrt(a)", "null if a < 0", python.sqrt, undefined=True),
-    "power": _real("power(a, b)", "null where undefined", python.power, undefined=True, fails=always, approximate=True),
+    "sqrt": _real("sqrt(a)", "null if a < 0", python.sqrt, undefined=always),
+    "power": _real("power(a, b)", "null where undefined", python.power, undefined=always, fails=always,
+                   approximate=True),
     "exp": _real("exp(a)", "e to the power of a", python.exp, fails=always, approximate=True),
-    "ln": _real("ln(a)", "null if a <= 0", python.ln, undefined=True, approximate=True),
+    "ln": _real("ln(a)", "null if a <= 0", python.ln, undefined=always, approximate=True),
     "sin": _real("sin(a)", "of radians", python.sin, approximate=True, spark="sin"),
     "cos": _real("cos(a)", "of radians", python.cos, approximate=True, spark="cos"),
-    "asin": _real("asin(a)", "null outside -1 to 1", python.asin, undefined=True, approximate=True),
+    "asin": _real("asin(a)", "null outside -1 to 1", python.asin, undefined=always, approximate=True),
     "radians": _real("radians(a)", "of degrees", python.radians, approximate=True, spark="radians"),
     # choice
     "coalesce": Function(usage="coalesce(a, b)", says="the first that is not null", rule=rules.alike, nulls="lazy",
                          null_if="all", spark="coalesce"),
     "nullif": Function(usage="nullif(a, b)", says="null if they are equal, else a", rule=rules.null_if, nulls="own",
-                       python=_plain(python.null_if), undefined=True),
+                       python=_plain(python.null_if), undefined=always),
     "greatest": Function(usage="greatest(a, b)", says="nulls do not count", rule=rules.extreme, nulls="own",
                          null_if="all", python=_plain(python.greatest), spark="greatest"),
     "least": Function(usage="least(a, b)", says="nulls do not count", rule=rules.extreme, nulls="own", null_if="all",

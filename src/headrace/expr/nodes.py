@@ -40,6 +40,11 @@ class Expr:
         return UNKNOWN
 
     @property
+    def written(self) -> Expr:
+        """The same without a conversion that the type checker added; those keep the value."""
+        return self
+
+    @property
     def fails(self) -> bool:
         """Whether this very node may have a result that does not fit (its children apart)."""
         return False
@@ -128,6 +133,10 @@ class Cast(Expr):
     def __post_init__(self) -> None:
         _demand(castable(self.arg.type, self.type), f"{self.arg.type} does not become {self.type}")
         object.__setattr__(self, "nullable", self.arg.nullable or self.safe)
+
+    @property
+    def written(self) -> Expr:
+        return self.arg if self.implicit else self
 
     @property
     def fails(self) -> bool:

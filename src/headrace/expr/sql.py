@@ -12,9 +12,9 @@ from headrace.base.duration import duration
 from headrace.base.errors import BadDuration, ExpressionRefused
 from headrace.expr.check import Source
 from headrace.expr.decimals import MAX_PRECISION
-from headrace.expr.functions import EXTRACT_UNITS, FUNCTIONS
+from headrace.expr.functions import EXTRACT_UNITS, FUNCTIONS, UNSTABLE, UNSTABLE_FIX, UNSTABLE_WHY
 from headrace.expr.python import FARTHEST
-from headrace.expr.syntax import Apply, CastTo, Choose, Name, Span, Term, Value, negate
+from headrace.expr.syntax import Apply, CastTo, Choose, Name, Span, Star, Term, Value, negate
 from headrace.expr.types import BOOL, FLOAT, INT, MONEY, TEXT, TIME, Type, decimal
 
 DEEPEST = 100  # levels of a tree: what the recursion of the checker, and of Spark's optimizer, takes without pain
@@ -38,15 +38,10 @@ _AGGREGATES = frozenset({
     "sum", "count", "avg", "mean", "min", "max", "first", "last", "distinct", "quantile", "median", "stddev",
     "variance",
 })  # fmt: skip
-_UNSTABLE = frozenset({
-    "now", "current_timestamp", "current_date", "current_time", "localtimestamp", "unix_timestamp", "rand", "random",
-    "randn", "uuid", "monotonically_increasing_id", "spark_partition_id", "input_file_name", "current_user", "user",
-    "session_user", "version",
-})  # fmt: skip
 
 
 def terms(source: Source) -> list[tuple[str | None, Term]]:
-    """The expressions of a comma-separated list, each with the name that `as` gives it."""
+    """The expressions of a comma-separated list, each with the name that `as` gives it; `*` may be one of them."""
     return _Reader(source).read()
 
 
@@ -56,6 +51,8 @@ def term(source: Source) -> Term:
     if len(found) > 1:
         raise source.error(ExpressionRefused, "one expression is wanted here, not a list", found[1][1].at)
     name, only = found[0]
+    if isinstance(only, Star):
+        raise source.error(ExpressionRefused, "* is not an expression", why="it means every column of a select list")
     if name is not None:
         at = source.text.rfind(name)
         raise source.error(
@@ -124,6 +121,8 @@ class _Reader:
     def _item(self, item: Any) -> tuple[str | None, Term]:
         if type(item).__name__ == "Alias":
             return item.alias, self._visit(item.this)
+        if type(item).__name__ == "Star" and not any(item.args.values()):
+            return None, Star()
         return None, self._visit(item)
 
     def _visit(self, node: Any) -> Term:
@@ -143,8 +142,6 @@ class _Reader:
     def _column(self, node: Any) -> Term:
         if node.args.get("db") or type(node.this).__name__ != "Identifier":
             self._refuse_node(node)
-        if node.name.lower() in _UNSTABLE and not node.this.args.get("quoted"):
-            self._refuse_function(node.name.lower(), self._span(node))
         return Name(node.name, node.table or None, at=self._span(node))
 
     def _literal(self, node: Any) -> Term:
@@ -268,9 +265,8 @@ class _Reader:
     def _refuse_function(self, name: str, span: Span | None) -> NoReturn:
         if name in _AGGREGATES:
             why, fix = "it combines many rows, and an expression sees one", f'declare it in agg(...): hr.{name}("...")'
-        elif name in _UNSTABLE:
-            why = "its answer changes from run to run, and a replay must give the same result"
-            fix = "use the event's own columns, for example its time"
+        elif name in UNSTABLE:
+            why, fix = UNSTABLE_WHY, UNSTABLE_FIX
         else:
             why = "an expression may use only the functions of the table in docs/expressions.md"
             close = difflib.get_close_matches(name, [op for op in FUNCTIONS if op[0].isalpha()], n=1, cutoff=0.6)

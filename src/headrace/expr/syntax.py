@@ -66,6 +66,11 @@ class Choose(Term):
     otherwise: Term | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Star(Term):
+    """`*` in a select list: every column there is."""
+
+
 def negate(term: Term, at: Span | None = None) -> Term:
     """`-5` is a constant, `-x` an operation: one tree for each, so that printing and parsing meet."""
     value = term.value if isinstance(term, Value) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from headrace.base.errors import ExpressionRefused
 from headrace.base.where import Where
@@ -11,6 +11,7 @@ from headrace.expr.build import Col
 from headrace.expr.check import Checker, Source
 from headrace.expr.nodes import Expr, Ref
 from headrace.expr.show import show_term
+from headrace.expr.syntax import Name, Star, Term
 from headrace.expr.types import Columns
 
 
@@ -48,11 +49,11 @@ def expression(
 def select_list(
     text: str, columns: Columns, *, where: Where | None = None, names: Mapping[str, Columns] | None = None
 ) -> tuple[tuple[str, Expr], ...]:
-    """ "card_id, amount * 2 as doubled": expressions with names; a column is named by itself."""
-    source = Source(text=text, where=where)
+    """ "card_id, amount * 2 as doubled": expressions with names; a column is named by itself, `*` is all of them."""
+    source = Source(text=_one_text(text, where), where=where)
     checker = Checker(source=source, columns=columns, names=names or {})
     found: dict[str, Expr] = {}
-    for given, term in sql.terms(source):
+    for given, term in _without_stars(sql.terms(source), columns):
         expr = checker.check(term)
         name = given or (expr.name if isinstance(expr, Ref) else None)
         if name is None:
@@ -63,12 +64,29 @@ def select_list(
     return tuple(found.items())
 
 
+def _one_text(given: object, where: Where | None) -> str:
+    if isinstance(given, str):
+        return given
+    listed = ", ".join(map(str, given)) if isinstance(given, list | tuple) else "card_id, amount * 2 as doubled"
+    raise ExpressionRefused(
+        f"{given!r} is no list of columns", why="it is one text, as in SQL", fix=f'write "{listed}"', where=where
+    )
+
+
+def _without_stars(terms: list[tuple[str | None, Term]], columns: Columns) -> Iterator[tuple[str | None, Term]]:
+    for given, term in terms:
+        if isinstance(term, Star):
+            yield from ((None, Name(column.name)) for column in columns)
+        else:
+            yield given, term
+
+
 def column_list(text: str, columns: Columns, *, where: Where | None = None) -> tuple[str, ...]:
     """ "card_id, terminal_id": names of columns that exist, nothing else."""
     source = Source(text=text, where=where)
     checker = Checker(source=source, columns=columns)
     names: list[str] = []
-    for alias, term in sql.terms(source):
+    for alias, term in _without_stars(sql.terms(source), columns):
         expr = checker.check(term)
         if not isinstance(expr, Ref) or alias is not None:
             raise source.error(ExpressionRefused, f"{expr} is not the name of a column", term.at)
