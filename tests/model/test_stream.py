@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 
 import headrace as hr
-from headrace.base.errors import DeclarationError
+from headrace.base.errors import BadDuration, DeclarationError
 from tests.shapes import Payment, Reading
 
 
@@ -97,6 +97,19 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: payments().window(hr.tumbling("1 h"), lateness="0 s").agg(**{"my count": hr.count()}),
         "bad-step",
     ),
+    "a stream that does not say its disorder": (
+        lambda: hr.App("bank").stream(Payment),  # type: ignore[call-arg]
+        "bad-call",
+    ),
+    "an aggregate without a name": (
+        lambda: payments().window(hr.tumbling("1 h"), lateness="0 s").agg(hr.count()),  # type: ignore[call-arg]
+        "bad-call",
+    ),
+    "a session with a size": (lambda: hr.session("30 min"), "bad-call"),  # type: ignore[call-arg]
+    "a hop without every": (lambda: hr.hopping("1 h"), "bad-call"),  # type: ignore[call-arg]
+    "a sum of nothing": (lambda: hr.sum(), "bad-call"),  # type: ignore[call-arg]
+    "a word that no verb takes": (lambda: payments().dedup("payment_id", wihtin="1 h"), "bad-call"),  # type: ignore[call-arg]
+    "columns as a list": (lambda: payments().key_by(["card_id"]), "expression-refused"),  # type: ignore[arg-type]
     "dedup without a bound on its state": (lambda: payments().dedup("payment_id", within="0 s"), "bad-step"),
 }
 
@@ -111,6 +124,20 @@ def test_b4_refused_with_file_line_what_why_and_fix(case: str) -> None:
     assert error.where is not None
     assert error.where.file == __file__
     assert error.why or error.fix
+
+
+def test_a_duration_that_is_none_is_told_at_the_users_line() -> None:
+    for declare in (
+        lambda: hr.tumbling("5 minuts"),
+        lambda: payments().dedup("payment_id", within="5 minuts"),
+        lambda: hr.App("bank").stream(Payment, disorder="5 minuts"),
+        lambda: hr.App("bank").topic("x", retention="5 minuts"),
+    ):
+        with pytest.raises(BadDuration) as caught:
+            declare()
+        assert caught.value.where is not None
+        assert caught.value.where.file == __file__
+        assert caught.value.fix == 'did you mean "5 minutes"?'
 
 
 def test_a_filter_keeps_the_key_and_a_projection_only_if_it_keeps_the_column() -> None:

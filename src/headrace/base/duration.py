@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from difflib import get_close_matches
 
 from headrace.base.errors import BadDuration
 
@@ -81,7 +82,7 @@ def _parse(text: str) -> timedelta:
             raise BadDuration(
                 f"{text!r} is not a duration",
                 why=f"after a number comes one of {', '.join(_UNITS)}",
-                fix='write it like "5 min" or "1 h 30 min"',
+                fix=_nearest(body, part) or 'write it like "5 min" or "1 h 30 min"',
             )
         total += float(part.group(1)) * _UNITS[unit]
         at = part.end()
@@ -90,6 +91,13 @@ def _parse(text: str) -> timedelta:
     if total != int(total):
         raise BadDuration(f"{text!r} is finer than a millisecond", fix='use whole milliseconds, like "250 ms"')
     return timedelta(milliseconds=-int(total) if negative else int(total))
+
+
+def _nearest(body: str, part: re.Match[str] | None) -> str:
+    """The same text with the unit that was probably meant."""
+    names = [*_UNITS, *_ALIASES, *(f"{name}s" for name in (*_UNITS, *_ALIASES) if len(name) > 2)]
+    near = get_close_matches(part.group(2), names, 1) if part else []
+    return f'did you mean "{body[: part.start(2)]}{near[0]}{body[part.end(2) :]}"?' if part and near else ""
 
 
 def _unit(name: str) -> str | None:

@@ -7,6 +7,7 @@ HeadraceError
 │   ├── BadSetting
 │   └── AppNotFound
 ├── DeclarationError .......... a declaration that could never run, with the user's file:line (exit 2)
+│   ├── BadCall ............... arguments that a verb does not take
 │   ├── BadEvent
 │   ├── ExpressionError ....... with the expression and a caret under the word
 │   │   ├── ExpressionRefused . not on the allow-list, or not SQL
@@ -125,6 +126,10 @@ class AppNotFound(UsageError):
 class DeclarationError(HeadraceError):
     code = "declaration"
     exit_code = 2
+
+
+class BadCall(DeclarationError):
+    code = "bad-call"
 
 
 class BadEvent(DeclarationError):

@@ -10,6 +10,7 @@ from typing import Any
 from headrace.base.errors import BadAggregate
 from headrace.base.where import Where, here
 from headrace.expr.types import FLOAT, INT, TEXT, TIME, Columns, DecimalType, ListType, Type, decimal, list_of
+from headrace.model.declaring import declaring
 
 DISTINCT_EXACT = 1_000
 """Distinct values are kept exactly up to this many per window, then by HyperLogLog (rule D5)."""
@@ -52,53 +53,64 @@ class Bound:
         return f"{self.name} = {self.kind}({', '.join(inside)})"
 
 
+@declaring('hr.count() or hr.count("note")')
 def count(argument: Any = None) -> Aggregate:
     """How many rows; with an argument, how many where it is not null."""
     return Aggregate("count", argument, where=here())
 
 
+@declaring('hr.sum("amount")')
 def sum(argument: Any) -> Aggregate:
     """The sum of an int, float or money expression, nulls left out; exact for money."""
     return Aggregate("sum", argument, where=here())
 
 
+@declaring('hr.avg("amount")')
 def avg(argument: Any) -> Aggregate:
     """The mean, nulls left out; money keeps six digits, rounded half up."""
     return Aggregate("avg", argument, where=here())
 
 
+@declaring('hr.min("amount")')
 def min(argument: Any) -> Aggregate:
     return Aggregate("min", argument, where=here())
 
 
+@declaring('hr.max("amount")')
 def max(argument: Any) -> Aggregate:
     return Aggregate("max", argument, where=here())
 
 
+@declaring('hr.first("country")')
 def first(argument: Any) -> Aggregate:
     """The value of the earliest row by (event time, topic, partition, offset), rule R2."""
     return Aggregate("first", argument, where=here())
 
 
+@declaring('hr.last("country")')
 def last(argument: Any) -> Aggregate:
     return Aggregate("last", argument, where=here())
 
 
+@declaring('hr.distinct("terminal_id")')
 def distinct(argument: Any, *, approx: bool = False) -> Aggregate:
     """How many different values: exact up to 1,000 a window, then within about 2 %; `approx=True`: always a sketch."""
     return Aggregate("distinct_approx" if approx else "distinct", argument, where=here())
 
 
+@declaring('hr.quantile("took_ms", 0.99)')
 def quantile(argument: Any, q: float) -> Aggregate:
     """The q-quantile within 1 % of the value (DDSketch)."""
     return Aggregate("quantile", argument, q=q, where=here())
 
 
+@declaring('hr.top(3, "amount")')
 def top(n: int, argument: Any) -> Aggregate:
     """The n greatest values, greatest first."""
     return Aggregate("top", argument, n=n, where=here())
 
 
+@declaring('hr.collect("page", limit=100)')
 def collect(argument: Any, *, limit: int = COLLECT_LIMIT) -> Aggregate:
     """The values in order (rule R2), at most `limit`: the first ones are kept."""
     return Aggregate("collect", argument, n=limit, where=here())

@@ -9,6 +9,7 @@ from headrace.base.duration import duration
 from headrace.base.errors import BadApp
 from headrace.base.where import here
 from headrace.model.declared import Output, Read
+from headrace.model.declaring import declaring
 from headrace.model.event import EventType, event_type
 from headrace.model.stream import Stream, _refs
 from headrace.model.table import Table
@@ -53,6 +54,10 @@ class App:
     def __repr__(self) -> str:
         return f"App({self.name!r})"
 
+    @declaring(
+        'app.stream(Payment, disorder="30 s")',
+        why="disorder says how far out of order events may come: windows wait that long before they close",
+    )
     def stream(
         self,
         event: type,
@@ -80,6 +85,7 @@ class App:
                          "to it", fix="reuse the first, or say name=", where=here())  # fmt: skip
         return self._streams.setdefault(read.name, Stream(self, read, _refs(described.key, described.columns)))
 
+    @declaring("app.table(Customer)")
     def table(self, event: type, *, name: str | None = None) -> Table:
         """The latest value per key of a compacted topic."""
         described = self._described(event)
@@ -90,6 +96,7 @@ class App:
         self._topics.setdefault(described.topic, Topic(name=described.topic, compact=True))
         return self._tables.setdefault(table.name, table)
 
+    @declaring('app.topic("alerts", retention="7 d")')
     def topic(
         self,
         name: str,

@@ -13,6 +13,7 @@ from headrace.base.where import here
 from headrace.model import declared
 from headrace.model.aggregate import Aggregate, bind
 from headrace.model.declared import Node, Output
+from headrace.model.declaring import declaring
 from headrace.model.event import event_type
 from headrace.model.topic import Topic
 from headrace.model.window import AtClose, Emit, Forever, Sliding, Window
@@ -36,18 +37,21 @@ class Stream:
     def columns(self) -> tuple[Any, ...]:
         return self.node.columns
 
+    @declaring('.named("spend")')
     def named(self, name: str) -> Stream:
         """Names the step, for plans, metrics and stable ids; results keep their ids when steps around it change."""
         if isinstance(self.node, declared.Read | declared.Side):
             raise BadStep(f"{name!r} names a source", fix="name a stream with app.stream(..., name=)", where=here())
         return Stream(self.app, replace(self.node, name=name), self.key)
 
+    @declaring('.where("amount > 100")')
     def where(self, condition: Any) -> Stream:
         """Keeps the rows for which the condition is true."""
         place = here()
         found = _condition(condition, self.columns, place)
         return Stream(self.app, declared.Filter(of=self.node, condition=found, where=place), self.key)
 
+    @declaring('.select("card_id, amount * 2 as double")')
     def select(self, columns: str) -> Stream:
         """New columns: `payments.select("card_id, amount * 2 as double")`."""
         from headrace.expr import select_list
@@ -57,6 +61,7 @@ class Stream:
         kept = self.key if all(_keeps(values, name) for name, _ in self.key) else ()
         return Stream(self.app, declared.Project(of=self.node, values=values, where=place), kept)
 
+    @declaring(".map(function, to=SomeEvent)")
     def map(
         self,
         function: Callable[[Any], Any],
@@ -68,6 +73,7 @@ class Stream:
         """A Python function from each row to one row of type `to` (or the function's return annotation)."""
         return self._mapped(function, to, many=False, retries=retries, on_error=on_error)
 
+    @declaring(".flat_map(function, to=SomeEvent)")
     def flat_map(
         self,
         function: Callable[[Any], Any],
@@ -79,6 +85,7 @@ class Stream:
         """The same, to any number of rows."""
         return self._mapped(function, to, many=True, retries=retries, on_error=on_error)
 
+    @declaring('.dedup("payment_id", within="1 h")', why="within says how long an id is remembered")
     def dedup(self, id: str, *, within: str | timedelta) -> Stream:
         """Keeps the first row to arrive for each id; the others come out at `.duplicates`."""
         place = here()
@@ -87,10 +94,12 @@ class Stream:
             raise BadStep(f"a dedup within {show(kept)} remembers nothing", fix='say within="1 h"', where=place)
         return Stream(self.app, declared.Dedup(of=self.node, id=ids, within=kept, where=place), self.key)
 
+    @declaring('.key_by("card_id"), or .key_by("country, city") for several')
     def key_by(self, columns: str) -> Stream:
         """Rows with equal keys meet: windows are per key. An event's own key is the key until then."""
         return Stream(self.app, self.node, _columns_named(columns, self, here()))
 
+    @declaring('.window(hr.tumbling("5 min"), lateness="10 min")')
     def window(
         self, window: Window, *, lateness: str | timedelta | None = None, emit: Emit | None = None
     ) -> WindowedStream:
@@ -145,6 +154,7 @@ class Stream:
         """Rows whose id was seen before."""
         return self._side("duplicates", declared.Dedup, "a dedup")
 
+    @declaring('.to(app.topic("alerts"))')
     def to(self, sink: Topic, *, key: str | None = None) -> Stream:
         """Sends the rows to a topic, under the stream's key unless another is said."""
         place = here()
@@ -198,6 +208,7 @@ class WindowedStream:
     lateness: timedelta
     emit: Emit
 
+    @declaring('.agg(spent=hr.sum("amount"), times=hr.count())', why="each value is a column, and needs a name")
     def agg(self, *, having: Any = None, **values: Aggregate) -> Stream:
         """One result per key and window: `agg(spent=hr.sum("amount"), times=hr.count())`."""
         place = here()
@@ -251,13 +262,16 @@ def _columns_named(text: str, stream: Stream, place: Any) -> Named:
 
 
 def _refs(names: tuple[str, ...], columns: Any) -> Named:
-    from headrace.expr import select_list
+    from headrace.expr.nodes import Ref
 
-    return select_list(", ".join(names), columns) if names else ()
+    by_name = {column.name: column for column in columns}
+    return tuple((n, Ref(name=n, type=by_name[n].type, nullable=by_name[n].nullable)) for n in names)
 
 
 def _keeps(values: Named, name: str) -> bool:
-    return any(out == name and str(value) == name for out, value in values)
+    from headrace.expr.nodes import Ref
+
+    return any(out == name and isinstance(value, Ref) and value.name == name for out, value in values)
 
 
 def _source_key(stream: Stream) -> Named:

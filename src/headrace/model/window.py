@@ -9,6 +9,7 @@ from typing import Literal
 from headrace.base.duration import duration, show
 from headrace.base.errors import BadWindow
 from headrace.base.where import here
+from headrace.model.declaring import declaring
 
 Time = Literal["event", "processing"]
 ZERO = timedelta(0)
@@ -118,6 +119,7 @@ class OnChange:
 Emit = AtClose | OnChange
 
 
+@declaring('hr.tumbling("5 min")')
 def tumbling(size: str | timedelta, *, offset: str | timedelta = ZERO, time: Time = "event") -> Tumbling:
     """Windows of one size, side by side.
 
@@ -133,6 +135,7 @@ def tumbling(size: str | timedelta, *, offset: str | timedelta = ZERO, time: Tim
     return Tumbling(size=duration(size), offset=duration(offset), time=time)
 
 
+@declaring('hr.hopping("10 min", every="5 min")', why="every says how often a window starts; size, how long it is")
 def hopping(
     size: str | timedelta, *, every: str | timedelta, offset: str | timedelta = ZERO, time: Time = "event"
 ) -> Hopping:
@@ -146,6 +149,7 @@ def hopping(
     return Hopping(size=duration(size), every=duration(every), offset=duration(offset), time=time)
 
 
+@declaring('hr.sliding("1 h")')
 def sliding(size: str | timedelta) -> Sliding:
     """One result per event over the time before it, the event included.
 
@@ -157,6 +161,7 @@ def sliding(size: str | timedelta) -> Sliding:
     return Sliding(size=duration(size))
 
 
+@declaring('hr.session(gap="30 min")', why="a session has no size: a silence of gap ends it")
 def session(*, gap: str | timedelta) -> Session:
     """Bursts of activity: a silence of `gap` ends one.
 
@@ -168,15 +173,18 @@ def session(*, gap: str | timedelta) -> Session:
     return Session(gap=duration(gap))
 
 
+@declaring("hr.forever()")
 def forever() -> Forever:
     """All events of a key, without end; say `emit=hr.on_change()`."""
     return Forever()
 
 
+@declaring('hr.at_close(early="10 s")')
 def at_close(*, early: str | timedelta | None = None) -> AtClose:
     return AtClose(early=None if early is None else duration(early))
 
 
+@declaring("hr.on_change()")
 def on_change() -> OnChange:
     return OnChange()
 
