@@ -154,6 +154,13 @@ def test_a_filter_that_needs_a_column_makes_it_a_possible_key() -> None:
         readings().where("note is not null or value > 1").key_by("note")
 
 
+def test_a_stream_prints_as_one_line() -> None:
+    windows = pages().where("url <> ''").window(hr.tumbling("1 h"), lateness="5 min")
+    assert repr(pages()) == "<stream of url, tags, at by url>"
+    assert repr(windows) == "<<stream of url, tags, at by url> in windows: tumbling 1 h, lateness 5 min>"
+    assert repr(pages().select("*, 1 as a, 2 as b, 3 as c, 4 as d, 5 as e, 6 as f")).endswith("e, ... by url>")
+
+
 def test_f2_results_have_keys_bounds_kind_revision_then_values() -> None:
     result = payments().window(hr.tumbling("1 h"), lateness="0 s").agg(spent=hr.sum("amount"), mean=hr.avg("amount"))
     assert [str(c) for c in result.columns] == [

@@ -68,6 +68,7 @@ def test_a_row_shows_its_columns() -> None:
     with pytest.raises(UnknownColumn, match="no column 'b'"):
         row["b"]
     assert repr(Rows(("a",))) == "no rows"
+    assert repr(Row(("mean", "all"), (1 / 3, [2.0, 1e20 / 3]))) == "Row(mean=0.333333, all=[2.0, 3.33333e+19])"
 
 
 def test_time_is_in_the_tests_hand() -> None:
@@ -94,6 +95,16 @@ def test_what_cannot_be_sent_or_read_says_so() -> None:
         with pytest.raises(UnknownColumn, match="no column 'spend'") as unknown:
             t.read("card-spend", "spend")
         assert unknown.value.fix == "did you mean 'spent'?"
+        with pytest.raises(UsageError, match="a list is not an event") as listed:
+            t.send([pay(t, "10:00")])
+        assert listed.value.fix.startswith("t.send(*events)")
+        for partition in (1, 5, -1):
+            with pytest.raises(UsageError, match=f"no partition {partition}"):
+                t.send(pay(t, "10:00"), partition=partition)
+        with pytest.raises(UsageError, match="no partition 1"):
+            t.mark(Payment, t.time("10:00"), partition=1)
+        with pytest.raises(UsageError, match="cannot advance by -5 s"):
+            t.advance("-5 s")
         t.end()
         with pytest.raises(UsageError, match="the input has ended"):
             t.send(pay(t, "10:00"))

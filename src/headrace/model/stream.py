@@ -22,16 +22,26 @@ if TYPE_CHECKING:
     from headrace.model.app import App
 
 RESERVED = frozenset({"window_start", "window_end", "kind", "revision"})
+SHOWN = 8
+"""Columns in the one line that a stream prints as."""
+
 Named = tuple[tuple[str, Any], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Stream:
     """Rows on their way. Verbs return new streams; nothing runs until an app is run."""
 
     app: App
     node: Node
     key: Named = ()
+
+    def __repr__(self) -> str:
+        """One line: what the rows are, not how they came about; `headrace explain` shows that."""
+        key = ", ".join(name for name, _ in self.key)
+        names = [column.name for column in self.columns]
+        shown = ", ".join(names if len(names) <= SHOWN else [*names[:SHOWN], "..."])
+        return f"<stream of {shown}{f' by {key}' if key else ''}>"
 
     @property
     def columns(self) -> tuple[Any, ...]:
@@ -199,7 +209,7 @@ class Stream:
         return Stream(self.app, node)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class WindowedStream:
     """A keyed stream cut into windows, waiting to be told what to say about each."""
 
@@ -207,6 +217,9 @@ class WindowedStream:
     window: Window
     lateness: timedelta
     emit: Emit
+
+    def __repr__(self) -> str:
+        return f"<{self.of!r} in windows: {self.window}, lateness {show(self.lateness)}>"
 
     @declaring('.agg(spent=hr.sum("amount"), times=hr.count())', why="each value is a column, and needs a name")
     def agg(self, *, having: Any = None, **values: Aggregate) -> Stream:

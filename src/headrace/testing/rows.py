@@ -85,10 +85,13 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as a person reads it: times without what is zero."""
+    """A value as a person reads it: times without what is zero, floats with the digits that say something."""
     if isinstance(value, datetime):
         text = rfc3339(value).removesuffix(_MIDNIGHT)
         return text.removesuffix("Z").removesuffix(".000000").removesuffix(":00").replace("T", " ")
+    if isinstance(value, float):
+        text = f"{value:.6g}"
+        return f"{text}.0" if text.lstrip("-").isdigit() else text  # 2.0 is no int
     if isinstance(value, list):
         return f"[{', '.join(map(shown, value))}]"
     return "" if value is None else str(value)

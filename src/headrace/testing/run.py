@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from headrace.base.clock import HandClock, from_micros, micros, utc
+from headrace.base.duration import duration, show
 from headrace.base.errors import BadTime, UsageError
 from headrace.model.app import App
 from headrace.model.event import EventType, event_type
@@ -39,8 +40,10 @@ class Run:
         self._clock = HandClock(now or datetime.combine(DAY + timedelta(days=1), time(), UTC))
         self._engines = [Engine(plan, flow, keep_aside=True) for flow in plan.flows]
         topics = {topic for engine in self._engines for topic in engine.topics}
-        counts = dict.fromkeys(topics, partitions) if isinstance(partitions, int) else dict(partitions)
-        self._watermarks = [Watermark(engine.flow, self._now, counts) for engine in self._engines]
+        self._partitions = dict.fromkeys(topics, 1) | (
+            dict.fromkeys(topics, partitions) if isinstance(partitions, int) else dict(partitions)
+        )
+        self._watermarks = [Watermark(engine.flow, self._now, self._partitions) for engine in self._engines]
         self._offsets: dict[tuple[str, int], int] = {}
         self._columns = {exit.topic.name: exit.columns for flow in plan.flows for exit in flow.exits}
         self._ended = False
@@ -61,6 +64,8 @@ class Run:
 
     def advance(self, by: str | timedelta) -> None:
         """Lets the clock run, in silence: partitions become idle, and a quiet stream's windows close (rule T3)."""
+        if duration(by) < timedelta(0):
+            raise UsageError(f"time cannot advance by {show(duration(by))}", why="a clock does not go back")
         self._clock.advance(by)
         self._turn({})
 
@@ -90,8 +95,10 @@ class Run:
             raise UsageError("the input has ended", why="t.end() was called", fix="send before t.end()")
         arrived: dict[str, list[tuple[int, int, int, tuple[Any, ...]]]] = {}
         for event in events:
+            if isinstance(event, list | tuple):
+                raise UsageError("a list is not an event", fix="t.send(*events), or t.batch(*events) for one batch")
             described = event_type(type(event))
-            self._check_read(described)
+            self._check_read(described, partition)
             at = self._now * 1_000 if not described.time else micros(getattr(event, described.time))
             offset = self._offsets.get((described.topic, partition), 0)
             self._offsets[described.topic, partition] = offset + 1
@@ -102,7 +109,7 @@ class Run:
     def mark(self, event: type, at: datetime, *, partition: int = 0) -> None:
         """A producer's mark: nothing older than `at` follows in this partition (rule T7)."""
         described = event_type(event)
-        self._check_read(described)
+        self._check_read(described, partition)
         for engine, watermark in zip(self._engines, self._watermarks, strict=True):
             if described.topic in engine.topics:
                 watermark.mark(described.topic, partition, micros(utc(at)), self._now)
@@ -187,9 +194,16 @@ class Run:
         }
         return ", ".join(f"{count} {what}" for what, count in told.items() if count)
 
-    def _check_read(self, described: EventType) -> None:
+    def _check_read(self, described: EventType, partition: int) -> None:
         if not any(described.topic in engine.topics for engine in self._engines):
             raise self._unread(described.topic)
+        count = self._partitions[described.topic]
+        if not 0 <= partition < count:
+            raise UsageError(
+                f"topic {described.topic!r} has no partition {partition}",
+                why=f"in this run it has {count}, counted from 0",
+                fix=f"hr.testing.run(app, partitions={partition + 1})" if partition > 0 else "",
+            )
 
     def _unread(self, topic: str) -> UsageError:
         known = dict.fromkeys(topic for engine in self._engines for topic in engine.topics)
