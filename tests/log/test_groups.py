@@ -69,6 +69,17 @@ def test_a_member_that_has_committed_nothing_lags_from_the_beginning(broker: Bro
         assert [(lag.committed, lag.records) for lag in groups.lag(broker, fresh)] == [(None, 20)]
 
 
+def test_a_stopped_group_lags_also_where_it_has_committed_nothing(broker: Broker, declare: Declare, group: str) -> None:
+    payment = declare(partitions=3)
+    send(broker, payment, payments(payment, 30))
+    with Consumer(broker, payment, group=group) as consumer:
+        (record,) = islice(consumer, 1)
+    found = groups.lag(broker, group)
+    assert [lag.partition for lag in found if lag.committed is not None] == [record.partition]
+    assert [lag.partition for lag in found] == [0, 1, 2]
+    assert sum(lag.records for lag in found) == 29
+
+
 @pytest.mark.parametrize(
     ("to", "again", "skipped", "first"),
     [

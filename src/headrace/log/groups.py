@@ -99,11 +99,16 @@ def describe(broker: Broker, *names: str) -> list[Group]:
 
 
 def lag(broker: Broker, group: str) -> list[Lag]:
-    """How far the group is behind, per partition it has committed or is assigned."""
+    """How far the group is behind, per partition of every topic it has committed in or is assigned; where it has
+    committed nothing, it is behind from the beginning."""
     committed = _committed(broker, group)
-    for member in describe(broker, group)[0].members:
-        for place in member.places:
-            committed.setdefault(place, None)
+    assigned = {place for member in describe(broker, group)[0].members for place in member.places}
+    present = topics.widths(broker)
+    committed = {
+        place: committed.get(place)
+        for topic in {topic for topic, _ in (*committed, *assigned)} & present.keys()
+        for place in topics.places(topic, present[topic])
+    }
     first, last = beginnings(broker, committed), ends(broker, committed)
     begin = {place: max(first[place], offset or 0) for place, offset in committed.items()}
     behind = {place: begin[place] for place in committed if begin[place] < last[place]}
