@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from headrace.log import topics
 from headrace.log.broker import Broker
 from tests.cli.conftest import ORDER, Headrace
 
@@ -44,6 +45,16 @@ def test_pairs_are_typed_by_the_event_of_the_topic(headrace: Headrace, orders: s
             "tags": ["a", "b"],
         },
     }
+
+
+def test_a_topic_that_an_app_declares_is_made_by_the_first_send(
+    headrace: Headrace, orders: str, broker: Broker
+) -> None:
+    topics.delete(broker, orders)
+    said = headrace("send", orders, *ORDER)
+    assert said.code == 0
+    assert said.err.splitlines()[0] == f"made the topic {orders}, as the app declares it"
+    assert topics.width(broker, orders) == broker.partitions
 
 
 def test_tail_shows_one_record_a_line(headrace: Headrace, orders: str) -> None:

@@ -46,8 +46,15 @@ def pairs(given: Iterable[str]) -> dict[str, str]:
 class Sender:
     """Sends rows to one topic. With an app that knows the topic, each row is checked and typed by its event."""
 
-    def __init__(self, broker: Broker, topic: str, app: App | None, *, key: str | None = None) -> None:
-        topics.width(broker, topic)
+    def __init__(
+        self, broker: Broker, topic: str, app: App | None, *, key: str | None = None, tell: Callable[[str], None]
+    ) -> None:
+        declared = [found for found in (app.topics if app else ()) if found.name == topic]
+        if declared:
+            if topics.ensure(broker, *declared):
+                tell(f"made the topic {topic}, as the app declares it")
+        else:
+            topics.width(broker, topic)  # says so if it is missing
         cls = next((event.cls for event in (app.events if app else ()) if event.topic == topic), None)
         if cls is not None and key is not None:
             raise UsageError("--key is not for typed events", why=f"{cls.__name__} says itself what its key is")
