@@ -32,7 +32,7 @@ def run(
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget the app's state and begin anew.")] = False,
     json: Json = False,
 ) -> None:
-    """Run an app live until Ctrl-C; it goes on from where it stopped."""
+    """Run an app live until Ctrl-C. It goes on from where it stopped."""
     from headrace.ops import apps
     from headrace.ops.run import run as start
 
@@ -77,7 +77,7 @@ def replay(
 
 
 def explain(ctx: typer.Context, name: Name, json: Json = False) -> None:
-    """Show an app's plan: sources, steps, keys, state bounds, exits, modes."""
+    """Show an app's plan. Sources, steps, keys, state bounds, exits, modes."""
     from headrace.ops import apps
     from headrace.ops import explain as plans
 
