@@ -11,9 +11,9 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
-/** What holds after the batch whose offset was planned at `at`: the next watermark, and each partition's greatest time.
-  * The tasks of the batch told it, and a new process could not ask them again. */
-case class Settled(at: Long, watermark: Long, tops: Map[Place, Long])
+/** What holds after the batch whose offset was planned at `at` and which ended at `ended` (wall clock, ms): the next
+  * watermark, and each partition's greatest time. The tasks told it, and a new process could not ask them again. */
+case class Settled(at: Long, ended: Long, watermark: Long, tops: Map[Place, Long])
 
 class Kept(folder: String, conf: Configuration, names: Seq[String]) {
   private val mapper = new ObjectMapper
@@ -29,12 +29,12 @@ class Kept(folder: String, conf: Configuration, names: Seq[String]) {
     val tops = names.zipWithIndex.flatMap { case (name, topic) =>
       o.get("tops").path(name).properties.asScala.map(e => Place(topic, e.getKey.toInt) -> e.getValue.asLong)
     }
-    Settled(o.get("at").asLong, o.path("watermark").asLong(Part.None), tops.toMap)
+    Settled(o.get("at").asLong, o.get("ended").asLong, o.path("watermark").asLong(Part.None), tops.toMap)
   }
 
   /** Written before Spark commits the batch, so that a committed batch always has its own. */
   def settled_=(s: Settled): Unit = {
-    val o = mapper.createObjectNode().put("at", s.at)
+    val o = mapper.createObjectNode().put("at", s.at).put("ended", s.ended)
     if (s.watermark != Part.None) o.put("watermark", s.watermark)
     val tops = o.putObject("tops")
     SortedMap.from(s.tops).foreach { case (place, top) =>

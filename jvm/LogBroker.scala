@@ -21,8 +21,8 @@ class LogBroker(spec: LogSpec) {
   private val names = spec.topics.map(_.topic)
   private val consumer = spec.consumer()
   /** Sees also what is not committed yet. */
-  private lazy val raw = spec.consumer("isolation.level" -> "read_uncommitted")
-  private val admin = Admin.create(spec.kafka.map { case (k, v) => k -> (v: Object) }.asJava)
+  private val raw = spec.consumer("isolation.level" -> "read_uncommitted")
+  private val admin = Admin.create((LogSpec.patience ++ spec.kafka).map { case (k, v) => k -> (v: Object) }.asJava)
   private var known: Topics = _
   private var knownAt = 0L
 

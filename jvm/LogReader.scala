@@ -3,6 +3,7 @@ package headrace
 
 import org.apache.kafka.clients.consumer.ConsumerRecord
 import org.apache.kafka.common.record.{TimestampType => KafkaTime}
+import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, SpecificInternalRow}
 import org.apache.spark.sql.catalyst.util.GenericArrayData
@@ -41,6 +42,8 @@ class LogReader(spec: LogSpec, run: String, share: Share, learned: Learned) exte
   private var failed = true // a consumer that failed is not kept
   private var finished = false
 
+  // Spark closes no real-time reader, and a task that is stopped asks for no offset either.
+  Option(TaskContext.get()).foreach(_.addTaskCompletionListener[Unit](_ => close()))
   slices.indices.foreach(i => log.seek(i, slices(i).from))
   failed = false
 
@@ -91,12 +94,8 @@ class LogReader(spec: LogSpec, run: String, share: Share, learned: Learned) exte
     true
   }
 
-  /** The end of a real-time task: Spark asks once, and does not close the reader. */
-  override def getOffset: PartitionOffset = {
-    val stop = Stop(slices.indices.map(i => slices(i).place -> log.position(i)))
-    close()
-    stop
-  }
+  /** The end of a real-time task. */
+  override def getOffset: PartitionOffset = Stop(slices.indices.map(i => slices(i).place -> log.position(i)))
 
   override def close(): Unit = if (!finished) {
     finished = true

@@ -35,6 +35,7 @@ case class LogSpec(topics: Array[TopicSpec], start: Start, until: Option[Long], 
   def consumer(more: (String, String)*): KafkaConsumer[Array[Byte], Array[Byte]] = {
     val properties = new util.HashMap[String, Object]
     properties.put("isolation.level", "read_committed")
+    LogSpec.patience.foreach { case (k, v) => properties.put(k, v) }
     kafka.foreach { case (k, v) => properties.put(k, v) }
     more.foreach { case (k, v) => properties.put(k, v) }
     properties.put("enable.auto.commit", "false")
@@ -63,6 +64,8 @@ case class LogSpec(topics: Array[TopicSpec], start: Start, until: Option[Long], 
 
 object LogSpec {
   private val mapper = new ObjectMapper
+  /** A broker that is away is worth an error sooner than Kafka's minute. */
+  val patience: Map[String, String] = Map("default.api.timeout.ms" -> "20000", "request.timeout.ms" -> "15000")
 
   def parse(options: CaseInsensitiveStringMap): LogSpec = {
     val json = options.get("spec")

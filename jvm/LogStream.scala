@@ -30,8 +30,8 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
   spark.sparkContext.register(learned)
 
   private var bound: Option[Map[Place, Long]] = scala.None // of a bounded run
+  private lazy val left = kept.settled                     // by the process before
   private var settled: Option[Settled] = scala.None        // after the last batch; empty if nobody asks for a watermark
-  private var settledAt = 0L                               // wall clock, ms
   private var moving = true                                // may the running batch move the watermark? See `announce`
   private var running: LogOffset = _                       // the end of the batch that runs
   private var realTimeFrom: Option[LogOffset] = scala.None // real-time mode: where the running batch began
@@ -90,8 +90,8 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
     val want = from.map { case (p, at) => p -> math.max(at, ends.getOrElse(p, at)) }
     val (to, aligned) = cut(from, want, prev.aligned)
     val parts = old.map { case (p, x) =>
-      val unread = want(p) > x.to
-      p -> Part(x.to, to(p), after.tops.getOrElse(p, None), if (unread) now else x.seen, open = want(p) > to(p))
+      val seen = if (want(p) > x.to) now else if (x.to > x.from) math.max(x.seen, after.ended) else x.seen
+      p -> Part(x.to, to(p), after.tops.getOrElse(p, None), seen, open = want(p) > to(p))
     }
     gauges = measured(parts, want, after.watermark, now)
     moving = parts.exists { case (_, x) => x.to > x.from } || ticks(parts, after.watermark, now)
@@ -102,7 +102,7 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
   /** Would the watermark move now, though nothing was read? Then an empty batch lets it. With the clock it moves all the
     * time: a step a second is enough, counted from the end of the last batch, so that slow ones leave a pause too. */
   private def ticks(parts: Map[Place, Part], watermark: Long, now: Long): Boolean =
-    settled.isDefined && (bound.isDefined || now - settledAt >= TickMs) && next(parts, watermark, now) > watermark
+    settled.exists(s => bound.isDefined || now - s.ended >= TickMs) && next(parts, watermark, now) > watermark
 
   private def checked(prev: LogOffset): Topics = {
     val topics = broker.topics()
@@ -120,8 +120,8 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
 
   /** What holds after the batch that ended at `prev`: told in this process, or kept by the one before. */
   private def settledAfter(prev: LogOffset): Settled = {
-    if (settled.forall(_.at != prev.at)) settled = kept.settled.filter(_.at == prev.at).orElse(settled.filter(_.at == prev.at))
-    settled.getOrElse(Settled(prev.at, prev.watermark, tops(prev)))
+    if (settled.isEmpty) settled = left.filter(_.at == prev.at)
+    settled.getOrElse(Settled(prev.at, prev.at, prev.watermark, tops(prev)))
   }
 
   private def tops(end: LogOffset): Map[Place, Long] = {
@@ -132,15 +132,16 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
   override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = {
     running = end.asInstanceOf[LogOffset]
     val before = start.asInstanceOf[LogOffset].watermark
-    grouped(running.parts.toSeq.collect { case (p, x) if x.to > x.from => Slice(p, x.from, x.to, x.top, x.seen) }, before, running.at)
+    grouped(running.parts.toSeq.map { case (p, x) => Slice(p, x.from, x.to, x.top, x.seen) }, before, running.at)
   }
 
-  /** Few tasks, each with a fixed share of the partitions: a task costs more than a partition. */
+  /** Few tasks, each with a fixed share of the partitions, since a task costs more than a partition; a share with nothing
+    * to read gets none. */
   private def grouped(slices: Seq[Slice], before: Long, now: Long): Array[InputPartition] = {
     val places = broker.asking(broker.topics()).places
     val tasks = spec.tasks.getOrElse(spark.sparkContext.defaultParallelism).max(1)
     val shares = slices.groupBy(s => places.indexOf(s.place) % tasks).toSeq.sortBy(_._1)
-    shares.map { case (_, share) => Share(share.toArray, before, now): InputPartition }.toArray
+    shares.collect { case (_, share) if share.exists(s => s.to > s.from) => Share(share.toArray, before, now): InputPartition }.toArray
   }
 
   override def createReaderFactory(): PartitionReaderFactory = new LogReaders(spec, run, learned)
@@ -151,13 +152,14 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
     * fires what was due moves nothing: with the clock running, each would call for another. */
   def announce(): Long = broker.asking {
     realTimeFrom.foreach(from => running = endOfRealTime(from))
+    val now = System.currentTimeMillis
     val reached = tops(running)
-    val parts = running.parts.map { case (p, x) => p -> x.copy(top = reached(p)) }
-    val after = if (moving) next(parts, running.watermark, System.currentTimeMillis) else running.watermark
-    val found = Settled(running.at, after, reached)
+    val parts = running.parts.map { case (p, x) => // what this batch has read was there until now: it is not silent yet
+      p -> x.copy(top = reached(p), seen = if (x.to > x.from && realTimeFrom.isEmpty) now else x.seen)
+    }
+    val found = Settled(running.at, now, if (moving) next(parts, running.watermark, now) else running.watermark, reached)
     kept.settled = found
     settled = Some(found)
-    settledAt = System.currentTimeMillis
     found.watermark
   }
 
