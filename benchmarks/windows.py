@@ -1,6 +1,6 @@
 """Windows: the kernels beside Spark's own aggregation, from the same rows, in the same session, one after the other.
 
-Rows come from Parquet files, one a batch, so that neither side waits for a broker; results go to a sink that drops them.
+Rows come from Parquet files, one a batch, so that neither side waits for a broker; results go nowhere.
 Run: python benchmarks/windows.py [rows] [keys] [batches]
 """
 

@@ -6,16 +6,18 @@ import java.util.Arrays
 
 final class BlobWriter {
   private var bytes = new Array[Byte](256)
-  private var size = 0
+  private var filled = 0
 
-  def clear(): Unit = size = 0
+  def size: Int = filled
 
-  def result(): Array[Byte] = Arrays.copyOf(bytes, size)
+  def clear(): Unit = filled = 0
+
+  def result(): Array[Byte] = Arrays.copyOf(bytes, filled)
 
   def byte(value: Int): Unit = {
     room(1)
-    bytes(size) = value.toByte
-    size += 1
+    bytes(filled) = value.toByte
+    filled += 1
   }
 
   def bool(value: Boolean): Unit = byte(if (value) 1 else 0)
@@ -25,12 +27,12 @@ final class BlobWriter {
     room(10)
     var rest = (value << 1) ^ (value >> 63)
     while ((rest & ~0x7fL) != 0) {
-      bytes(size) = ((rest & 0x7f) | 0x80).toByte
-      size += 1
+      bytes(filled) = ((rest & 0x7f) | 0x80).toByte
+      filled += 1
       rest >>>= 7
     }
-    bytes(size) = rest.toByte
-    size += 1
+    bytes(filled) = rest.toByte
+    filled += 1
   }
 
   /** Eight bytes, whatever the value: for floats and times without a base to count from. */
@@ -38,8 +40,8 @@ final class BlobWriter {
     room(8)
     var shift = 56
     while (shift >= 0) {
-      bytes(size) = (value >>> shift).toByte
-      size += 1
+      bytes(filled) = (value >>> shift).toByte
+      filled += 1
       shift -= 8
     }
   }
@@ -49,14 +51,14 @@ final class BlobWriter {
   def binary(value: Array[Byte]): Unit = {
     long(value.length)
     room(value.length)
-    System.arraycopy(value, 0, bytes, size, value.length)
-    size += value.length
+    System.arraycopy(value, 0, bytes, filled, value.length)
+    filled += value.length
   }
 
   def text(value: String): Unit = binary(value.getBytes(UTF_8))
 
   private def room(wanted: Int): Unit =
-    if (size + wanted > bytes.length) bytes = Arrays.copyOf(bytes, Math.max(size + wanted, bytes.length * 2))
+    if (filled + wanted > bytes.length) bytes = Arrays.copyOf(bytes, Math.max(filled + wanted, bytes.length * 2))
 }
 
 final class BlobReader(bytes: Array[Byte]) {

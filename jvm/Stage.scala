@@ -28,6 +28,9 @@ object Stage {
 
   def stepOf(slot: Long): Int = (slot & ((1L << STEP_BITS) - 1)).toInt
 
+  /** The slot under which the wheel keeps its lists: the last step that fits, and no key's hash. */
+  final val WHEEL = (1L << STEP_BITS) - 1
+
   /** Ports of what comes out. */
   final val ROWS = 0
   final val LATE_ROWS = 1

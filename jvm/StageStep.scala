@@ -54,6 +54,7 @@ final class StageStep(stage: StageSpec, spec: StepSpec, counts: Array[Long]) {
   private var state: State = _
   private var heldBefore = 0L
   var wasKept = false
+  var entered: Long = Times.NEVER // the moment under which the key stands in the wheel
 
   /** Opens a key; `bytes`: its state as it was kept, or null. */
   def open(key: Array[Byte], bytes: Array[Byte]): Unit = {
@@ -64,13 +65,17 @@ final class StageStep(stage: StageSpec, spec: StepSpec, counts: Array[Long]) {
     if (wasKept) {
       val in = new BlobReader(bytes)
       Step.checkVersion(in.byte())
+      entered = in.long()
       if (keyKept) {
         val kept = in.binary()
         keyValues = new UnsafeRow(spec.keys)
         keyValues.pointTo(kept, kept.length)
       }
       state = step.read(in)
-    } else state = step.fresh()
+    } else {
+      entered = Times.NEVER
+      state = step.fresh()
+    }
     heldBefore = state.held
   }
 
@@ -83,16 +88,16 @@ final class StageStep(stage: StageSpec, spec: StepSpec, counts: Array[Long]) {
   def toBytes: Array[Byte] = {
     out.clear()
     out.byte(Step.VERSION)
+    out.long(entered)
     if (keyKept) out.binary(keyValues.getBytes)
     step.write(state, out)
     out.result()
   }
 
-  /** When time next has something to say to this key, in ms of the query's watermark (of the clock). Spark fires what
-    * is not after its watermark, which starts at 0: so no timer before 1. */
-  def timer: Long = {
-    val due = if (state.empty) Times.NEVER else step.due(state)
-    if (due == Times.NEVER) Times.NEVER else Math.max(1, due + spec.hold)
+  /** When time next has something to say to this key, in ms of the query's watermark (of the clock). */
+  def due: Long = {
+    val own = step.due(state)
+    if (own == Times.NEVER) own else own + spec.hold
   }
 
   /** The batch's rows of the key, under the watermark before it. */
