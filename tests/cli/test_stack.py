@@ -115,6 +115,32 @@ def test_a_part_of_your_own_that_is_something_else_is_refused(headrace: Headrace
             assert ":y@" not in said.err
 
 
+def test_a_password_that_a_part_of_your_own_refuses_is_told_as_such(headrace: Headrace, stack: Addresses) -> None:
+    for name, url in (("postgres", stack.postgres), ("redis", stack.redis)):
+        scheme, _, rest = url.partition("://")
+        user, place = rest.split(":")[0], rest.split("@")[1]
+        wrong = ("--set", f"{name}.url={scheme}://{user}:not-it@{place}")
+        said = headrace(*wrong, "up", "--json")
+        error = msgspec.json.decode(said.err.splitlines()[-1])
+        assert (said.code, error["code"]) == (3, "part-failed")
+        assert error["what"].startswith(f"your own {name} does not let us in at 127.0.0.1:")
+        assert "password" in error["why"]
+        assert f"correct {name}.url" in error["fix"]
+        assert "not-it" not in said.err
+        (row,) = [row for row in headrace(*wrong, "status", "--json").json if row["part"] == name]
+        assert row["state"] == "refused"
+        (finding,) = [row for row in headrace(*wrong, "doctor", "--no-spark", "--json").json if name in row["what"]]
+        assert (finding["severity"], "does not let us in" in finding["what"]) == ("error", True)
+
+
+@pytest.mark.parametrize("url", ["postgresql://u:se cret@h:x/d", "se cret", "redis://:se#cret@h"])
+def test_a_url_that_is_none_is_told_without_repeating_it(headrace: Headrace, stack: Addresses, url: str) -> None:
+    for name in ("postgres", "redis"):
+        said = headrace("--set", f"{name}.url={url}", "up")
+        assert said.code == 3
+        assert "cret" not in said.err
+
+
 def test_doctor_finds_all_well_where_all_is_well(headrace: Headrace, stack: Addresses, orders: str) -> None:
     said = headrace("doctor", "--no-spark", "--json")
     mine = [row for row in said.json if row["check"] != "topics"]  # other tests make odd ones
@@ -152,7 +178,7 @@ def test_doctor_tells_what_does_not_work_and_exits_with_3(headrace: Headrace, tm
     assert said.code == 3
     assert set(errors) == {"apps", "stack"}
     assert errors["stack"]["what"] == "your own kafka does not answer at 127.0.0.1:1"
-    assert errors["stack"]["fix"] == "correct kafka.bootstrap, or start it"
+    assert errors["stack"]["fix"].startswith("start it, or correct the kafka.* settings")
 
 
 def test_doctor_knows_a_part_that_was_killed(headrace: Headrace, settings: Settings, tmp_path: Path) -> None:

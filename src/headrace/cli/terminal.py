@@ -100,6 +100,7 @@ STYLES = {
     "stable": "green",
     "dead": "red",
     "silent": "red",
+    "refused": "red",
     "balancing": "yellow",
 }
 """Words that are coloured wherever they stand alone in a cell."""

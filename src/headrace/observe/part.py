@@ -7,8 +7,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
-State = Literal["running", "stopped", "dead", "silent"]
-"""`dead`: it ended by itself or was killed; `silent`: it should answer and does not."""
+State = Literal["running", "stopped", "dead", "silent", "refused"]
+"""`dead`: it ended by itself or was killed; `silent`: it should answer and does not; `refused`: it answers, and does not
+let us in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,4 +25,4 @@ class PartView:
     uptime: timedelta | None = None
     log: Path | None = None
     trouble: str = ""
-    """Why it is silent."""
+    """Why it is silent, or refuses us."""

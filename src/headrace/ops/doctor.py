@@ -134,11 +134,9 @@ def _stack(settings: Settings) -> Iterator[Finding]:
             yield Finding(
                 check="stack",
                 severity="error",
-                what=f"{kind}{part.name} does not answer at {part.address}",
+                what=f"{kind}{part.name} {stack.SAYS[part.state]} at {part.address}",
                 why=part.trouble,
-                fix=f"correct {endpoints.OWN[part.name]}, or start it"
-                if kind
-                else f"`headrace down && headrace up`; {log}",
+                fix=stack.own_fix(part) if kind else f"`headrace down && headrace up`; {log}",
             )
 
 

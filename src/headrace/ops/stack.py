@@ -11,10 +11,12 @@ from headrace.log.broker import Broker
 from headrace.observe.part import PartView, State
 from headrace.ops import endpoints, greet
 from headrace.stack import stack
+from headrace.stack.answer import Answer
 from headrace.stack.jars import Progress, silent
 
 Tell = Callable[[str], None]
 CONNECT = "connect"
+SAYS = {"silent": "does not answer", "refused": "does not let us in"}
 
 
 def up(
@@ -48,9 +50,9 @@ def up(
     for part in found:
         if part.kind == "own" and part.state != "running":
             raise PartFailed(
-                f"your own {part.name} does not answer at {part.address}",
+                f"your own {part.name} {SAYS[part.state]} at {part.address}",
                 why=part.trouble,
-                fix=f"start it, or correct {endpoints.OWN[part.name]} (`headrace config` shows where it is set)",
+                fix=own_fix(part),
             )
     return found
 
@@ -70,21 +72,28 @@ def status(settings: Settings) -> list[PartView]:
         if name in replaced:
             continue
         alive = part.state == "running" and running is not None
-        trouble = _trouble(settings, name, getattr(running, name), part.address) if alive else ""
+        answer = _ask(settings, name, getattr(running, name), part.address) if alive else None
         found.append(
             PartView(
                 name=part.name,
                 kind="embedded",
-                state="silent" if trouble else _state(part.state),
+                state=answer.state if answer else _state(part.state),
                 address=part.address,
                 pid=part.pid,
                 memory_mb=part.rss_bytes // 1_000_000 if part.pid else None,
                 uptime=part.uptime,
                 log=part.log if part.log.exists() else None,
-                trouble=trouble,
+                trouble=answer.why if answer else "",
             )
         )
     return found
+
+
+def own_fix(part: PartView) -> str:
+    """What to do about a part of your own that cannot be used."""
+    setting = "the kafka.* settings" if part.name == "kafka" else endpoints.OWN[part.name]
+    correct = f"correct {setting} (`headrace config` shows where each is set)"
+    return correct if part.state == "refused" else f"start it, or {correct}"
 
 
 def _state(name: str) -> State:
@@ -94,15 +103,15 @@ def _state(name: str) -> State:
 def _own(settings: Settings, name: str) -> PartView:
     url = settings.text(endpoints.OWN[name])
     address = url if name == "kafka" else greet.place(url)
-    trouble = _trouble(settings, name, url, address)
-    return PartView(name=name, kind="own", state="silent" if trouble else "running", address=address, trouble=trouble)
+    answer = _ask(settings, name, url, address)
+    return PartView(name=name, kind="own", state=answer.state, address=address, trouble=answer.why)
 
 
-def _trouble(settings: Settings, name: str, url: str, address: str) -> str:
-    """Why a part does not answer. A broker of several is asked alone, at its own address."""
+def _ask(settings: Settings, name: str, url: str, address: str) -> Answer:
+    """What a part answers. A broker of several is asked alone, at its own address."""
     if name == "kafka":
         own = endpoints.own(settings, name)
         return greet.kafka(Broker.of(settings) if own else Broker(bootstrap=address))
     if name == CONNECT:
-        return ""  # `up` has asked it; its REST calls belong to the room that uses it
-    return greet.postgres(url) if name == "postgres" else greet.redis(url)
+        return Answer("running")  # `up` has asked it; its REST calls belong to the room that uses it
+    return greet.database(name, url)
