@@ -101,7 +101,7 @@ def test_settings_become_client_settings(tmp_path: Path) -> None:
         "sasl.mechanism": "SCRAM-SHA-512",
         "sasl.username": "u",
         "sasl.password": "hush",
-        "ssl.ca.location": "ca.pem",
+        "ssl.ca.location": str(tmp_path / "ca.pem"),
     }
     assert "hush" not in repr(made)
 

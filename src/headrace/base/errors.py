@@ -27,6 +27,7 @@ HeadraceError
 │   └── Undecodable
 ├── LogError .................. the broker or a topic (exit 1)
 │   ├── BrokerUnreachable ..... (exit 3)
+│   ├── BrokerRefused ......... (exit 3)
 │   ├── TopicMissing
 │   ├── TopicRecreated
 │   ├── RecordsLost
@@ -233,6 +234,11 @@ class LogError(HeadraceError):
 
 class BrokerUnreachable(LogError):
     code = "broker-unreachable"
+    exit_code = 3
+
+
+class BrokerRefused(LogError):
+    code = "broker-refused"
     exit_code = 3
 
 

@@ -79,7 +79,7 @@ class Settings:
     def text(self, name: str) -> str:
         """The value as text, references resolved."""
         value = self.values[name]
-        return _resolve(str(value.raw), value)
+        return _resolve(str(value.raw), value, self.root)
 
     def number(self, name: str) -> int:
         try:
@@ -169,8 +169,8 @@ def _known(name: str, origin: str) -> Setting:
     )
 
 
-def _resolve(text: str, value: Value) -> str:
-    """Follows ${env:X} and ${file:path}."""
+def _resolve(text: str, value: Value, root: Path) -> str:
+    """Follows ${env:X} and ${file:path}; a relative path is relative to the directory of headrace.toml."""
 
     def found(match: re.Match[str]) -> str:
         kind, target = match.groups()
@@ -180,7 +180,7 @@ def _resolve(text: str, value: Value) -> str:
                 raise BadSetting(f"environment variable {target} is not set", why=why, fix=f"export {target}=...")
             return os.environ[target]
         try:
-            return Path(target).expanduser().read_text().strip()
+            return (root / Path(target).expanduser()).read_text().strip()
         except OSError as broken:
             raise BadSetting(f"file {target} cannot be read", why=f"{why}: {broken.strerror}") from None
 

@@ -14,7 +14,15 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from headrace.base.duration import duration, show
-from headrace.base.errors import BadSetting, BrokerUnreachable, DeliveryFailed, LogError, RecordTooLarge, TopicMissing
+from headrace.base.errors import (
+    BadSetting,
+    BrokerRefused,
+    BrokerUnreachable,
+    DeliveryFailed,
+    LogError,
+    RecordTooLarge,
+    TopicMissing,
+)
 from headrace.base.settings import Settings
 
 LOGGER = logging.getLogger("headrace.log")
@@ -27,9 +35,14 @@ PATIENCE = timedelta(seconds=10)
 
 _SILENT = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._RESOLVE)
 
+_REFUSED = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL)
+_FIRST_LOOK = 0.2  # seconds until the first time we ask what the client has heard; doubled each time
+
 _SETTLING = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
@@ -59,7 +72,8 @@ class Broker:
         return cls(
             bootstrap=settings.text("kafka.bootstrap") or embedded,
             partitions=settings.number("kafka.partitions"),
-            **{name: settings.text(f"kafka.{name}") for name in _SECURITY},
+            **{name: settings.text(f"kafka.{name}") for name in _SECURITY if name not in _FILES},
+            **{name: str(settings.path(f"kafka.{name}")) for name in _FILES if settings.text(f"kafka.{name}")},
         )
 
     def config(self, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -68,8 +82,13 @@ class Broker:
         return {"bootstrap.servers": self.bootstrap, **secured, **(extra or {})}
 
     def admin(self) -> AdminClient:
-        self._knock()
-        return self._client(AdminClient, {"socket.timeout.ms": PATIENCE // timedelta(milliseconds=1)})
+        """A client that has heard from the broker. One that learns of the leaders just while it asks them may miss
+        them, and would look again only after three seconds."""
+        return self._introduced(PATIENCE)[0]
+
+    def catalogue(self, *, within: str | timedelta = PATIENCE) -> Any:
+        """Every broker and topic there is."""
+        return self._introduced(duration(within))[1]
 
     def ask(self, question: Callable[[AdminClient], Mapping[K, Any]], *, topic: str = "") -> dict[K, Any]:
         """Puts a question to the broker and waits for its answers."""
@@ -101,18 +120,7 @@ class Broker:
 
     def reach(self, *, within: str | timedelta = PATIENCE) -> tuple[str, ...]:
         """The addresses the brokers advertise, each tried; raises if none answers or an advertised one is dead."""
-        self._knock()
-        heard: list[str] = []
-        config = {"error_cb": lambda error: heard.append(error.str()), "socket.connection.setup.timeout.ms": 3000}
-        admin = self._client(AdminClient, config)
-        wait = duration(within)
-        try:
-            known = admin.list_topics(timeout=wait.total_seconds())
-        except KafkaException as broken:
-            admin.poll(0)
-            heard.append(broken.args[0].str())
-            raise self._unreachable(f"no answer in {show(wait)}: {heard[0]}") from None
-        advertised = tuple(f"{one.host}:{one.port}" for one in known.brokers.values())
+        advertised = tuple(f"{one.host}:{one.port}" for one in self.catalogue(within=within).brokers.values())
         for address in advertised:
             if trouble := _dead(address):
                 raise BrokerUnreachable(
@@ -121,6 +129,38 @@ class Broker:
                     fix="set the broker's advertised.listeners to an address that this machine can reach",
                 )
         return advertised
+
+    def _introduced(self, wait: timedelta) -> tuple[AdminClient, Any]:
+        """A client, and the broker's first answer to it; raises as soon as it is clear that none will come."""
+        self._knock()
+        heard: list[KafkaError] = []
+        client = self._client(
+            AdminClient,
+            {
+                "error_cb": heard.append,
+                "socket.timeout.ms": PATIENCE // timedelta(milliseconds=1),
+                "socket.connection.setup.timeout.ms": 3000,
+            },
+        )
+        started, patience = time.monotonic(), _FIRST_LOOK
+        while True:
+            try:
+                return client, client.list_topics(timeout=patience)
+            except KafkaException as silent:
+                client.poll(0.05)  # errors reach `heard` only here
+                for error in heard:
+                    if error.code() in _REFUSED:
+                        raise self._refused(error) from None
+                left = wait.total_seconds() - (time.monotonic() - started)
+                if left <= 0:
+                    told = [e.str() for e in (*heard, silent.args[0]) if e.code() != KafkaError._ALL_BROKERS_DOWN]
+                    raise BrokerUnreachable(
+                        f"what listens at {self.bootstrap} does not answer as a broker",
+                        why=f"asked with security {self.security} it said nothing of use in {show(wait)}: {told[0]}; "
+                        "it advertised no address, because it never answered",
+                        fix="correct kafka.bootstrap or kafka.security (`headrace config`)",
+                    ) from None
+                patience = min(2 * patience, left)
 
     def _knock(self) -> None:
         """Fails at once where nothing listens; the client itself would go on trying until its patience ends."""
@@ -135,14 +175,29 @@ class Broker:
             fix="start the embedded one with `headrace up`, or correct kafka.bootstrap (`headrace config`)",
         )
 
+    def _refused(self, error: KafkaError) -> BrokerRefused:
+        if error.code() == KafkaError._SSL:
+            return BrokerRefused(
+                f"no secure connection to the broker at {self.bootstrap}",
+                why=error.str(),
+                fix="correct kafka.ca_file, kafka.cert_file or kafka.key_file (`headrace config`)",
+            )
+        return BrokerRefused(
+            f"the broker at {self.bootstrap} does not let {self.username!r} in",
+            why=error.str(),
+            fix="correct kafka.username, kafka.password or kafka.sasl_mechanism (`headrace config`)",
+        )
+
     def explain(self, broken: KafkaException | KafkaError, *, topic: str = "") -> LogError:
         """A client's error in our words."""
         error: KafkaError = broken.args[0] if isinstance(broken, KafkaException) else broken
         code, text = error.code(), error.str()
+        if code in _REFUSED:
+            return self._refused(error)
         if code in _SILENT:
             try:
                 self.reach(within="3 s")
-            except BrokerUnreachable as lost:
+            except (BrokerUnreachable, BrokerRefused) as lost:
                 return lost
             return LogError(f"the broker at {self.bootstrap} did not answer in time", why=text, fix="try again")
         if code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):
@@ -183,6 +238,9 @@ _SECURITY = {
     "key_file": "ssl.key.location",
     "key_password": "ssl.key.password",
 }
+
+
+_FILES = ("ca_file", "cert_file", "key_file")
 
 
 def _dead(address: str) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
-from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigResource, NewTopic
@@ -81,7 +80,7 @@ def ensure(broker: Broker, *declared: Topic, extra: Mapping[str, str] | None = N
 
 def widths(broker: Broker) -> dict[str, int]:
     """Every topic that is not the broker's own, with its number of partitions."""
-    return {name: len(found.partitions) for name, found in _metadata(broker).topics.items() if _ours(name)}
+    return {name: len(found.partitions) for name, found in broker.catalogue().topics.items() if _ours(name)}
 
 
 def width(broker: Broker, name: str) -> int:
@@ -122,7 +121,7 @@ def places(topic: str, count: int) -> list[Place]:
 
 
 def _describe(broker: Broker, names: Iterable[str]) -> list[TopicInfo]:
-    known = _metadata(broker).topics
+    known = broker.catalogue().topics
     wanted = [name for name in names if name in known]
     everywhere = [place for name in wanted for place in places(name, len(known[name].partitions))]
     first, last = beginnings(broker, everywhere), ends(broker, everywhere)
@@ -166,13 +165,6 @@ def _check_width(topic: Topic, present: int | None) -> None:
         why="keys find their partition by the number of partitions; changing it breaks order per key",
         fix=f"declare partitions={present}, or delete the topic, or write to one of a new name",
     )
-
-
-def _metadata(broker: Broker) -> Any:
-    try:
-        return broker.admin().list_topics(timeout=_WAIT)
-    except KafkaException as broken:
-        raise broker.explain(broken) from None
 
 
 def _ours(name: str) -> bool:
