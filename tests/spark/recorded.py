@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from headrace.base.clock import micros, rfc3339
-from headrace.expr.types import TIME, Columns, DecimalType
+from headrace.expr.types import BYTES, TIME, Columns, DecimalType
 from headrace.log.broker import Broker
 from headrace.log.codec import Codec
 from headrace.log.read import read
@@ -73,4 +74,6 @@ def _wire(value: Any, type: Any) -> Any:
         return [_wire(one, type.item) for one in value]
     if isinstance(type, DecimalType):
         return f"{value:f}"
+    if type == BYTES:
+        return b64encode(value).decode()
     return rfc3339(value) if type == TIME else value

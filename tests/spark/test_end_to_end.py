@@ -13,10 +13,9 @@ import pytest
 import headrace as hr
 from headrace.log.broker import Broker
 from headrace.log.produce import Producer
-from headrace.log.topics import ensure
 from headrace.model.topic import Topic
 from headrace.observe.snapshot import FlowSnapshot
-from headrace.ops.run import graves
+from headrace.ops.run import make_topics
 from headrace.plan.modes import Mode
 from headrace.plan.plan import Plan, build
 from headrace.reference.engine import Engine
@@ -109,7 +108,7 @@ class Bench:
         declare(app, self.event, topic)
         self.plan: Plan = build(app)
         (self.flow,) = self.plan.flows
-        ensure(broker, Topic(name=topic, partitions=PARTITIONS), *app.topics[1:], *graves(self.plan))
+        make_topics(broker, self.plan, [Topic(name=topic, partitions=PARTITIONS), *app.topics[1:]], lambda _: None)
         self.checkpoint = Checkpoint.of(home, self.plan, self.flow)
 
     def fill(self, rows: list[object]) -> None:

@@ -18,7 +18,7 @@ from headrace.model.topic import Topic
 
 MARK = "hr-dead-"
 """Headers that tell of the death start with this; the record's own headers stay beside them."""
-_ROOMY = 20 << 20
+ROOMY = 20 << 20
 """Bytes: a record of the greatest usual size must fit together with its story."""
 
 
@@ -52,6 +52,11 @@ def grave_of(topic: str) -> Topic:
     return Topic(name=dead_topic(topic), compact=True)
 
 
+def ensure(broker: Broker, *names: str) -> list[str]:
+    """Makes the dead-letter topics of these topics where they are missing. Returns the names it made."""
+    return topics.ensure(broker, *map(grave_of, names), extra={"max.message.bytes": str(ROOMY)})
+
+
 def retry_topic(app: str, topic: str) -> str:
     """Read by this app only, so that a retry reaches nobody who had no trouble."""
     return f"{app}.{topic}.retry"
@@ -75,13 +80,13 @@ class Graveyard:
                 {
                     "partitioner": "murmur2_random",
                     "enable.idempotence": True,
-                    "message.max.bytes": _ROOMY,
+                    "message.max.bytes": ROOMY,
                     "on_delivery": self._delivered,
                 }
             )
         grave = dead_topic(topic)
         if grave not in self._made:
-            topics.ensure(self._broker, grave_of(topic), extra={"max.message.bytes": str(_ROOMY)})
+            ensure(self._broker, topic)
             self._made.add(grave)
         origin = {
             "app": self._app,

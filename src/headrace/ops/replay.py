@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from headrace.base.settings import Settings
-from headrace.log import topics
 from headrace.model.app import App
 from headrace.ops import endpoints
-from headrace.ops.run import AppRun, Say, Tell, graves, launch
+from headrace.ops.run import AppRun, Say, Tell, launch, make_topics
 from headrace.plan.horizon import horizon
 from headrace.plan.plan import Plan, build
 from headrace.spark.checkpoint import Checkpoint
@@ -50,9 +49,7 @@ def replay(
     """Starts the replay; it ends by itself when history is read and everything has closed."""
     plan = chosen.plan
     broker = endpoints.broker(settings)
-    made = topics.ensure(broker, *(leaving.topic for flow in plan.flows for leaving in flow.exits), *graves(plan))
-    if made:
-        say(f"made topics {', '.join(made)}")
+    make_topics(broker, plan, (leaving.topic for flow in plan.flows for leaving in flow.exits), say)
     span = Span(start=chosen.read_from, until=chosen.until, emit_from=chosen.start)
     jobs = [
         Job(

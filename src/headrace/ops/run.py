@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from headrace.base.settings import Settings
-from headrace.log import topics
-from headrace.log.dead import dead_topic
+from headrace.log import dead, topics
+from headrace.log.broker import Broker
 from headrace.model.app import App
+from headrace.model.declared import Read
 from headrace.model.topic import Topic
 from headrace.observe.snapshot import FlowSnapshot
 from headrace.ops import endpoints
@@ -72,9 +73,7 @@ def run(
     """Starts an app from where it stopped; `fresh` forgets its state and begins anew."""
     plan = build(app)
     broker = endpoints.broker(settings)
-    made = topics.ensure(broker, *app.topics, *graves(plan))
-    if made:
-        say(f"made topics {', '.join(made)}")
+    make_topics(broker, plan, app.topics, say)
     jobs = [
         Job(plan=plan, flow=flow, mode=mode, broker=broker, checkpoint=Checkpoint.of(settings.home, plan, flow))
         for flow in plan.flows
@@ -100,7 +99,9 @@ def launch(
     return running
 
 
-def graves(plan: Plan) -> list[Topic]:
-    """The topics of dead letters."""
-    read = {step.node.event.topic for flow in plan.flows for step in flow.by_topic}  # type: ignore[union-attr]
-    return [Topic(name=dead_topic(name)) for name in sorted(read)]
+def make_topics(broker: Broker, plan: Plan, wanted: Iterable[Topic], say: Say) -> None:
+    """Makes what is missing of these topics, and of those for dead letters."""
+    read = {step.node.event.topic for flow in plan.flows for step in flow.sources if isinstance(step.node, Read)}
+    made = topics.ensure(broker, *wanted) + dead.ensure(broker, *sorted(read))
+    if made:
+        say(f"made topics {', '.join(made)}")

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import traceback
-from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
-from headrace.base.errors import DoesNotFit, FunctionFailed, WrongType
+from headrace.base.errors import DoesNotFit, FunctionFailed
 from headrace.base.ids import stable_id
 from headrace.base.keys import key_text
 from headrace.expr import by_index, compile
 from headrace.expr.types import Columns
 from headrace.model import declared
-from headrace.model.event import EventType
 from headrace.plan.plan import Exit, Step
 from headrace.reference.batch import Record, Travelling
 from headrace.reference.operator import Moment, Operator, Setting
+from headrace.steps.function import Function, trace
 
 Evaluate = Callable[[Any], Any]
 
@@ -62,7 +60,7 @@ class Project(Operator):
 
 
 class MapRows(Operator):
-    """A Python function per row (rule B2). It sees a row with the columns as attributes.
+    """A Python function per row (rule B2).
 
     The rows made from one row keep its time; with `flat_map` the n-th has "/n" after the cause.
     """
@@ -70,40 +68,28 @@ class MapRows(Operator):
     def __init__(self, step: Step, setting: Setting, node: declared.MapRows) -> None:
         super().__init__(step, setting)
         self._node = node
-        # A column may be named like a Python keyword, which no attribute can be: then it is reached by place.
-        self._seen = namedtuple("Row", [c.name for c in node.of.columns], rename=True)  # type: ignore[misc]
+        names = [column.name for column in node.of.columns]
+        self._function = Function(node.function, names, node.result, many=node.many, retries=node.retries)
 
     def take(self, rows: list[Travelling], moment: Moment) -> None:
         made: list[Travelling] = []
         for row in rows:
             try:
-                results = self._call(row)
+                results = self._function(row.values)
             except Exception as broken:
-                error = "".join(traceback.format_exception(broken)).rstrip()
                 if self._node.on_error == "stop":
+                    name = getattr(self._node.function, "__name__", "the function")
                     raise FunctionFailed(
-                        f"{self._function} failed on {self.setting.cause(row)}: {broken!r}",
-                        why=error,
+                        f"{name} failed on {self.setting.cause(row)}: {broken!r}",
+                        why=trace(broken),
                         fix='correct it, or say on_error="dead" to set such rows aside',
                         where=self._node.where,
                     ) from broken
-                self.bury(row, "function", error)
+                self.bury(row, "function", trace(broken))
             else:
                 self.counts.used += 1
                 made.extend(self._rows(row, results))
         self.give(made)
-
-    def _call(self, row: Travelling) -> list[tuple[Any, ...]]:
-        """The function's results as values; as many tries as `retries` allow."""
-        for left in range(self._node.retries, -1, -1):
-            try:
-                found = self._node.function(self._seen(*row.values))
-                results = list(found) if self._node.many else [found]
-                return [_values(result, self._node.result) for result in results]
-            except Exception:
-                if left == 0:
-                    raise
-        raise AssertionError("retries are never negative")
 
     def _rows(self, row: Travelling, results: list[tuple[Any, ...]]) -> list[Travelling]:
         if not self._node.many:
@@ -114,10 +100,6 @@ class MapRows(Operator):
             Travelling((time, source, partition, offset, f"{id}/{n:06d}"), "", f"{cause}/{n}", values)
             for n, values in enumerate(results)
         ]
-
-    @property
-    def _function(self) -> str:
-        return getattr(self._node.function, "__name__", "the function")
 
 
 class Leaving:
@@ -152,13 +134,3 @@ def row_of(expressions: list[Any], columns: Columns) -> Callable[[Any], tuple[An
         (only,) = functions
         return lambda values: (only(values),)
     return lambda values: tuple([function(values) for function in functions])
-
-
-def _values(result: Any, wanted: EventType) -> tuple[Any, ...]:
-    if getattr(type(result), "__headrace__", None) != wanted:
-        raise WrongType(
-            f"the function gave {result!r}",
-            why=f"its rows are declared to be {wanted.name}",
-            fix=f"return {wanted.name}(...); to leave rows out, filter, or use flat_map and give none",
-        )
-    return tuple([getattr(result, column.name) for column in wanted.columns])

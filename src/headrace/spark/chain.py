@@ -23,11 +23,8 @@ from headrace.spark.session import Spark
 EXIT = 1_000_000
 """Chain rows with step EXIT + n go to the flow's n-th exit."""
 DEAD = 2_000_000
-"""Chain rows that go to dead letters; their payload is a whole record."""
+"""Chain rows that go to dead letters; their payload is a whole record (letters.py)."""
 PORTS = {"rows": 0, "late": 1, "duplicates": 2}
-
-RECORD = "topic string, value binary, reason string, key binary, headers array<struct<key: string, value: binary>>"
-"""A dead letter's payload: a whole record."""
 
 
 def ddl(columns: Columns) -> str:
@@ -105,9 +102,9 @@ class Chain:
         )
         schema = stable_id(name, *map(str, leaving.columns))[:16]
         return sf.array(
-            _header("hr-type", sf.lit(name).cast("binary")),
-            _header("hr-schema", sf.lit(schema).cast("binary")),
-            _header("hr-id", own),
+            header("hr-type", sf.lit(name).cast("binary")),
+            header("hr-schema", sf.lit(schema).cast("binary")),
+            header("hr-id", own),
         )
 
     def _call(self, name: str, argument: Any, *more: Any) -> Any:
@@ -116,28 +113,9 @@ class Chain:
         return Made(getattr(self.spark.jvm.Chain, name)(argument._jc, *more))
 
 
-def dead_headers(app: str, topic: Any, record: Any) -> Any:
-    """The headers of a dead letter (rule B1): its own, then where it stood and why it died."""
-    reason = sf.substring_index(record["reason"], ": ", 1)
-    told: Mapping[str, Any] = {
-        "hr-dead-app": sf.lit(app),
-        "hr-dead-topic": topic,
-        "hr-dead-partition": sf.col("part").cast("string"),
-        "hr-dead-offset": sf.col("off").cast("string"),
-        "hr-dead-reason": reason,
-        "hr-dead-error": record["reason"],
-    }
-    marks = [_header(name, value.cast("binary")) for name, value in told.items()]
-    key = sf.when(record["key"].isNotNull(), sf.array(_header("hr-dead-key", record["key"]))).otherwise(_none())
-    return sf.concat(sf.coalesce(record["headers"], _none()), sf.array(*marks), key)
-
-
-def _header(name: str, value: Any) -> Any:
+def header(name: str, value: Any) -> Any:
+    """One header of a record."""
     return sf.struct(sf.lit(name).alias("key"), value.alias("value"))
-
-
-def _none() -> Any:
-    return sf.array().cast("array<struct<key: string, value: binary>>")
 
 
 def values_of(wanted: Sequence[Any], at: Mapping[str, Any]) -> list[Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from typing import Any
 
 import pyspark.sql.functions as sf
@@ -16,10 +15,14 @@ import pyspark.sql.functions as sf
 from headrace.expr.types import Columns
 from headrace.model import declared
 from headrace.plan.plan import Exit, Flow, Plan, Step
-from headrace.spark.chain import DEAD, EXIT, PORTS, RECORD, Chain, dead_headers, entering, values_of
+from headrace.spark.chain import DEAD, EXIT, PORTS, Chain, entering, values_of
 from headrace.spark.columns import column, fault
+from headrace.spark.letters import RECORD, grave, letter, no_record
 from headrace.spark.routes import CHAIN, Gate, Route, routed
 from headrace.spark.stages import staged
+
+LARGEST = 1_000_000
+"""Bytes of a value. Brokers take records of 1 MiB with key, headers and all, unless told otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +66,14 @@ class Compiler:
             "off": sf.col("offset"),
             "id": sf.lit(None).cast("binary"),
         }
-        routes = [self._undecoded(meta)]
+        routes: list[Route] = []
         for number, step in enumerate(self.flow.by_topic):
-            good = sf.col("dead").isNull() & (sf.col("topic") == number)
+            here, dead = sf.col("topic") == number, sf.col("dead").isNotNull()
+            routes.append(self._undecoded(step, here & dead, meta))
             values = {c.name: sf.col(f"e{number}")[c.name] for c in step.node.columns}
-            rows = Rows(origin=good, values=values, columns=step.node.columns, meta=meta)
-            routes += _copies(self._walk(step, "rows", rows))
+            rows = Rows(origin=here & ~dead, values=values, columns=step.node.columns, meta=meta)
+            first, *others = _copies(self._walk(step, "rows", rows))
+            routes += [replace(first, gates=(self._tally(step, "used"), *first.gates)), *others]
         return routes
 
     def _from_stage(self, steps: list[Step]) -> list[Route]:
@@ -116,6 +121,10 @@ class Compiler:
             through = self.chain.counted(through, step.ordinal, "used", "filtered")
         return [Gate(fault=broken, dead=self._dead(rows, words) if broken is not None else None, passes=through)]
 
+    def _tally(self, step: Step, term: str) -> Gate:
+        """Lets every row pass, and counts it."""
+        return Gate(passes=self.chain.counted(sf.lit(True), step.ordinal, term, ""))
+
     def _into(self, step: Step, rows: Rows) -> Route:
         _, wanted, keys = entering(step, self.flow)
         broken, words = _faults([e for e in (*wanted, *keys) if not isinstance(e, str)], rows)
@@ -139,36 +148,26 @@ class Compiler:
 
     # -- dead letters (rules B1, B3)
 
-    def _undecoded(self, meta: dict[str, Any]) -> Route:
+    def _undecoded(self, step: Step, origin: Any, meta: dict[str, Any]) -> Route:
         """Records that the source could not decode, with their original bytes."""
-        record = [self._grave(), *(sf.col(name) for name in ("value", "dead", "key", "headers"))]
-        return Route(origin=sf.col("dead").isNotNull(), columns=self._dead_row(meta, record))
+        record = [grave(self.flow, sf.col("topic")), *map(sf.col, ("value", "dead", "key", "headers"))]
+        return Route(origin=origin, gates=(self._tally(step, "dead"),), columns=self._dead_row(meta, record))
 
     def _dead(self, rows: Rows, words: Any) -> dict[str, Any]:
         """A decoded row that a step cannot use: its columns as JSON stand for its bytes."""
         reason = sf.concat(sf.lit("does-not-fit: "), words)
-        nothing = [sf.lit(None).cast("binary"), sf.lit(None).cast("array<struct<key: string, value: binary>>")]
         value = self.chain.json([rows.values[c.name].alias(c.name) for c in rows.columns])
-        return self._dead_row(rows.meta, [self._grave(rows.meta["src"]), value, reason, *nothing])
+        return self._dead_row(rows.meta, [grave(self.flow, rows.meta["src"]), value, reason, *no_record()])
 
     def _dead_row(self, meta: dict[str, Any], record: list[Any]) -> dict[str, Any]:
-        origin = sf.concat_ws("/", sf.lit(self.plan.app), self._topic(meta["src"]), meta["part"], meta["off"])
-        time = sf.coalesce(meta["time"], sf.lit(0))
-        key = origin.cast("binary")
-        packed = self.chain.pack(record)
-        return {**meta, "time": time, "step": sf.lit(DEAD), "port": sf.lit(0), "key": key, "payload": packed}
-
-    def _grave(self, source: Any = None) -> Any:
-        return sf.concat(self._topic(sf.col("topic") if source is None else source), sf.lit(".dead"))
-
-    def _topic(self, source: Any) -> Any:
-        """The name of a row's topic; what a step made belongs to the flow's first."""
-        first, *others = (s.node.event.topic for s in self.flow.by_topic if isinstance(s.node, declared.Read))
-        return reduce(
-            lambda name, other: sf.when(source == other[0], sf.lit(other[1])).otherwise(name),
-            enumerate(others, 1),
-            sf.lit(first),
-        )
+        return {
+            **meta,
+            "time": sf.coalesce(meta["time"], sf.lit(0)),
+            "step": sf.lit(DEAD),
+            "port": sf.lit(0),
+            "key": sf.lit(None).cast("binary"),
+            "payload": self.chain.pack(record),
+        }
 
     # -- records
 
@@ -176,15 +175,26 @@ class Compiler:
         """Chain rows as records: the wire form of rule F1, headers with type, schema and stable id."""
         dead = self.chain.unpacked(RECORD)
         topic, value = dead["topic"], dead["value"]
-        headers = dead_headers(self.plan.app, self._topic(sf.col("src")), dead)
+        key, headers = letter(self.plan, self.flow, dead["reason"], dead["key"], dead["headers"])
+        key = sf.when(sf.col("step") == DEAD, key).otherwise(sf.col("key"))
         for leaving in self.flow.exits:
             here = sf.col("step") == EXIT + leaving.ordinal
             topic = sf.when(here, sf.lit(leaving.topic.name)).otherwise(topic)
             value = sf.when(here, self.chain.encoded(leaving.columns)).otherwise(value)
             headers = sf.when(here, self.chain.headers(self.plan, self.flow, leaving)).otherwise(headers)
-        return frame.select(
-            topic.alias("topic"), sf.col("key"), value.alias("value"), sf.col("time"), headers.alias("headers")
-        )
+        made = {"topic": topic, "key": key, "value": value, "headers": headers}
+        kept = ("step", "time", "src", "part", "off", "id")
+        return self._fitting(frame.select(*kept, *(column.alias(name) for name, column in made.items())))
+
+    def _fitting(self, records: Any) -> Any:
+        """Records that the broker would refuse for their size are dead letters: one of them must not stop a stream."""
+        size = sf.length("value")
+        large = (sf.col("step") != DEAD) & (size > LARGEST)
+        words = sf.concat(sf.lit("record-too-large: "), size.cast("string"), sf.lit(" bytes for "), sf.col("topic"))
+        key, headers = letter(self.plan, self.flow, words, sf.col("key"), no_record()[1])
+        buried = {"topic": grave(self.flow, sf.col("src")), "key": key, "headers": headers}
+        said = {name: sf.when(large, column).otherwise(sf.col(name)).alias(name) for name, column in buried.items()}
+        return records.select(said["topic"], said["key"], "value", "time", said["headers"])
 
 
 def _copies(routes: Iterator[Route]) -> list[Route]:

@@ -14,6 +14,7 @@ from headrace.base.clock import micros
 from headrace.base.duration import millis
 from headrace.base.errors import DeclarationError, FlowFailed, HeadraceError, ModeRefused, RunError
 from headrace.log.broker import Broker
+from headrace.log.dead import ROOMY
 from headrace.model.declared import Read
 from headrace.observe.snapshot import Counts, FlowSnapshot, PartitionSnapshot
 from headrace.plan.modes import Mode, why_not
@@ -96,7 +97,7 @@ def start(spark: Spark, job: Job) -> Any:
             records = records.where(records["time"] >= micros(job.span.emit_from))
         writer = records.writeStream.outputMode("update").queryName(f"{job.plan.app}/{job.flow.name}")
         writer = writer.option("checkpointLocation", str(job.checkpoint.spark))
-        write_log(spark, writer, client, realtime=job.mode == "realtime")
+        write_log(spark, writer, client | {"max.request.size": str(ROOMY)}, realtime=job.mode == "realtime")
         return _TRIGGERS[job.mode](writer, job).start()
 
 

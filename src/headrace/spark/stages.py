@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pyspark.sql.functions as sf
@@ -13,6 +14,7 @@ from headrace.model import declared
 from headrace.plan.plan import Flow, Plan, Step
 from headrace.spark.chain import DEAD, Chain, ddl, entering
 from headrace.spark.columns import column
+from headrace.spark.letters import grave, no_record, topic_of
 from headrace.spark.routes import CHAIN
 from headrace.spark.workers import applied, returned
 from headrace.steps.spec import step_of
@@ -26,10 +28,8 @@ def staged(chain: Chain, plan: Plan, flow: Flow, steps: list[Step], frame: Any) 
         chosen = [s for s in kernels if s.by_clock is clock]
         if chosen:
             frame = _kernel(chain, plan, flow, chosen, frame, clock)
-    for step in steps:
-        if isinstance(step.node, declared.MapRows):
-            frame = _python(chain, plan, flow, step, step.node, frame)
-    return frame
+    functions = [s for s in steps if isinstance(s.node, declared.MapRows)]
+    return _functions(chain, flow, functions, frame) if functions else frame
 
 
 def _kernel(chain: Chain, plan: Plan, flow: Flow, steps: list[Step], frame: Any, clock: bool) -> Any:
@@ -74,35 +74,47 @@ def _fields(columns: Columns) -> list[dict[str, Any]]:
     return [{"name": c.name, "type": str(c.type), "nullable": c.nullable} for c in columns]
 
 
-def _python(chain: Chain, plan: Plan, flow: Flow, step: Step, node: declared.MapRows, frame: Any) -> Any:
-    """The user's function on this step's rows; a row it fails on becomes a dead letter (rule B2)."""
-    arriving = chain.unpacked(ddl(node.of.columns))
-    mine = sf.col("step") == step.ordinal
-    made = sf.when(mine, applied(node, arriving, node.of.columns))
-    called = frame.select("*", made.alias("_made"))
-    failed = chain.counted(sf.col("_made.error").isNotNull(), step.ordinal, "dead", "used")
-    judged = called.select("*", sf.when(mine, failed).otherwise(sf.lit(False)).alias("_failed"))
-    each = judged.select("*", sf.posexplode_outer("_made.rows").alias("_number", "_row"))
-    kept = each.where("_made is null or _failed or _row is not null")
-    result, broken = (sf.col("_made").isNotNull() & ~sf.col("_failed")), sf.col("_failed")
-    topic = next(s.node.event.topic for s in flow.by_topic if isinstance(s.node, declared.Read))
-    nothing = sf.lit(None)
-    letter = chain.pack(
-        [
-            sf.lit(f"{topic}.dead"),
-            chain.json([arriving[c.name].alias(c.name) for c in node.of.columns]),
-            sf.concat(sf.lit("function: "), sf.col("_made.error")),
-            nothing.cast("binary"),
-            nothing.cast("array<struct<key: string, value: binary>>"),
-        ]
+def _functions(chain: Chain, flow: Flow, steps: list[Step], frame: Any) -> Any:
+    """The user's functions, all of a level in one Python worker per task; a row that one fails on is a dead letter
+    (rule B2). Spark asks a Python function for every row, whatever CASE it stands in: so a row is told to the function
+    of its own step, and to the others as null."""
+    place = sf.concat_ws("/", topic_of(flow, sf.col("src")), "part", "off")
+    calls, rows, error, failed, value = (
+        [],
+        sf.lit(None).cast("array<binary>"),
+        sf.lit(None),
+        sf.lit(False),
+        sf.lit(None),
     )
-    place = sf.concat_ws("/", sf.lit(plan.app), sf.lit(topic), "part", "off").cast("binary")
+    for step in steps:
+        node = step.node
+        assert isinstance(node, declared.MapRows)
+        mine, arriving = sf.col("step") == step.ordinal, chain.unpacked(ddl(node.of.columns))
+        made = f"_made_{step.ordinal}"
+        calls.append(applied(node, mine, arriving, place).alias(made))
+        packed = sf.transform(f"{made}.rows", partial(_packed, chain, node.columns))
+        broken = chain.counted(sf.col(f"{made}.error").isNotNull(), step.ordinal, "dead", "used")
+        told = chain.json([arriving[c.name].alias(c.name) for c in node.of.columns])
+        rows = sf.when(mine, packed).otherwise(rows)
+        error = sf.when(mine, sf.col(f"{made}.error")).otherwise(error)
+        failed = sf.when(mine, broken).otherwise(failed)
+        value = sf.when(mine, told).otherwise(value)
+    judged = frame.select("*", *calls).select(
+        *CHAIN, rows.alias("_rows"), error.alias("_error"), failed.alias("_failed")
+    )
+    each = judged.select("*", sf.posexplode_outer("_rows").alias("_number", "_row"))
+    kept = each.where("_rows is null or _failed or _row is not null")
+    dead, result = sf.col("_failed"), sf.col("_row").isNotNull()
+    words = sf.concat(sf.lit("function: "), sf.col("_error"))
+    letter = chain.pack([grave(flow, sf.col("src")), value, words, *no_record()])
+    many = sf.col("step").isin([s.ordinal for s in steps if isinstance(s.node, declared.MapRows) and s.node.many])
     changed = {
-        "step": sf.when(broken, sf.lit(DEAD)).otherwise(sf.col("step")),
-        "key": sf.when(broken, place).otherwise(sf.col("key")),
-        "id": sf.when(result, chain.numbered(sf.col("_number"))).otherwise(sf.col("id")) if node.many else sf.col("id"),
-        "payload": sf.when(broken, letter)
-        .when(result, chain.pack(returned(sf.col("_row"), node.columns)))
-        .otherwise(sf.col("payload")),
+        "step": sf.when(dead, sf.lit(DEAD)).otherwise(sf.col("step")),
+        "id": sf.when(result & many, chain.numbered(sf.col("_number"))).otherwise(sf.col("id")),
+        "payload": sf.when(dead, letter).otherwise(sf.coalesce("_row", "payload")),
     }
     return kept.select(*(changed.get(name, sf.col(name)).alias(name) for name in CHAIN))
+
+
+def _packed(chain: Chain, columns: Columns, row: Any) -> Any:
+    return chain.pack(returned(row, columns))

@@ -8,10 +8,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from headrace.base import errors
-from headrace.base.errors import HeadraceError, PortBusy, SparkFailed, SparkOutOfMemory, WorkerPythonMismatch
+from headrace.base.errors import (
+    FunctionFailed,
+    HeadraceError,
+    PortBusy,
+    SparkFailed,
+    SparkOutOfMemory,
+    WorkerPythonMismatch,
+)
 
 # Our own Scala prefixes what it throws with the code of the Python error: [headrace:topic-missing] topic ...
-_OURS = re.compile(r"\[headrace:([a-z-]+)\]\s*([^\n]*)")
+_OURS = re.compile(r"\[headrace:([a-z-]+)\]\s*([^\n]*?)(?: SQLSTATE: \w+)*(?:\n|$)")
 _BY_CODE: dict[str, type[HeadraceError]] = {
     found.code: found for found in vars(errors).values() if isinstance(found, type) and issubclass(found, HeadraceError)
 }
@@ -19,6 +26,7 @@ _FIXES = {
     "topic-missing": "create it, or correct the name: `headrace topics` lists what there is",
     "topic-recreated": "its old records are gone: replay into a new version, which starts from the new beginning",
     "records-lost": "raise the retention of the topic; to go on without them, replay into a new version",
+    "function-failed": 'correct it, or say on_error="dead" to set such rows aside',
 }
 _LAST_WORDS = 20_000
 _MEMORY = re.compile(
@@ -38,7 +46,9 @@ def translate(error: BaseException, log: Path, *, alive: bool = True) -> Headrac
     if not alive:
         text += last_words(log)
     if (ours := _OURS.search(text)) and (kind := _BY_CODE.get(ours.group(1))):
-        return kind(ours.group(2).strip(), fix=_FIXES.get(ours.group(1), ""))
+        # A worker tells the trace of the user's function after the words; Spark goes on with a code of its own.
+        trace = text[ours.end() :].split("\n SQLSTATE", 1)[0].strip() if kind is FunctionFailed else ""
+        return kind(ours.group(2).strip(), why=trace, fix=_FIXES.get(ours.group(1), ""))
     see = f"the whole trace is in {log}"
     if found := _MEMORY.search(text):
         return SparkOutOfMemory(

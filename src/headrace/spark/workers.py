@@ -1,4 +1,4 @@
-"""Python functions on rows, inside Spark's Python workers: what the reference engine does, with the same words.
+"""Python functions on rows, inside Spark's Python workers: the same calls as in the reference engine.
 
 Times cross as micros, because PySpark hands out naive local times. The user's function travels pickled, with the
 driver's sys.path, so that a worker can import the module it lives in.
@@ -7,8 +7,6 @@ driver's sys.path, so that a worker can import the module it lives in.
 from __future__ import annotations
 
 import sys
-import traceback
-from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,29 +16,34 @@ import pyspark.sql.functions as sf
 from pyspark.cloudpickle import dumps, loads
 
 from headrace.base.clock import from_micros, micros
-from headrace.expr.types import TIME, Columns, ListType, Type
+from headrace.base.errors import BadStep, FunctionFailed
+from headrace.expr.types import BYTES, TIME, Columns, ListType, Type
 from headrace.model.declared import MapRows
 from headrace.spark.functions import spark_type
+from headrace.steps.function import Function, trace
 
 Convert = Callable[[Any], Any]
 
 
-def applied(node: MapRows, row: Any, columns: Columns) -> Any:
-    """A column of struct<rows: array<struct<...>>, error: string>: what the function made of the row."""
+def applied(node: MapRows, mine: Any, row: Any, place: Any) -> Any:
+    """A column of struct<rows: array<struct<...>>, error: string>: what the function made of the row; null where the
+    row is not `mine`. `place` names the row in an error that stops the query."""
+    columns = node.of.columns
     fields = ", ".join(f"`{c.name}`: {_crossing(c.type)}" for c in node.result.columns)
     call = Call(
-        function=dumps(node.function),
+        packed=_packed(node),
         path=list(sys.path),
         names=[c.name for c in columns],
         arriving=[_arriving(c.type) for c in columns],
-        wanted=node.result.name,
-        leaving=[(c.name, _leaving(c.type)) for c in node.result.columns],
+        leaving=[_leaving(c.type) for c in node.result.columns],
         many=node.many,
         retries=node.retries,
         stop=node.on_error == "stop",
     )
-    told = sf.struct(*(_told(row[c.name], c.type).alias(c.name) for c in columns))
-    return sf.udf(call, f"struct<rows: array<struct<{fields}>>, error: string>", useArrow=False)(told)
+    told = sf.when(mine, sf.struct(*(_told(row[c.name], c.type).alias(c.name) for c in columns)))
+    function = sf.udf(call, f"struct<rows: array<struct<{fields}>>, error: string>", useArrow=False)
+    # To Spark it may give another answer each time: so it is asked once for each row.
+    return function.asNondeterministic()(told, place if call.stop else sf.lit(None).cast("string"))
 
 
 def returned(row: Any, columns: Columns) -> list[Any]:
@@ -48,80 +51,105 @@ def returned(row: Any, columns: Columns) -> list[Any]:
     return [_heard(row[c.name], c.type) for c in columns]
 
 
+def _packed(node: MapRows) -> bytes:
+    """The function and the event it makes. An event travels as the name of its module: its class cannot be taken apart
+    as those of plain Python can."""
+    try:
+        _check_importable(node.result.cls)
+        packed: bytes = dumps((node.function, node.result))
+        return packed
+    except Exception as broken:  # pickle raises many kinds
+        raise BadStep(
+            f"{getattr(node.function, '__name__', 'the function')} cannot travel to Spark's workers",
+            why=str(broken),
+            fix="define it, and the events it makes, at the top of a module that can be imported",
+            where=node.where,
+        ) from None
+
+
+def _check_importable(cls: type) -> None:
+    module = sys.modules.get(cls.__module__)
+    if cls.__module__ == "__main__" or getattr(module, cls.__qualname__, None) is not cls:
+        raise TypeError(f"{cls.__qualname__} of {cls.__module__} cannot be imported")
+
+
 @dataclass
 class Call:
     """Calls the user's function on a row, in a worker. Pickled with the query."""
 
-    function: bytes  # pickled
+    packed: bytes
     path: list[str]
     names: list[str]
     arriving: list[Convert | None]
-    wanted: str
-    leaving: list[tuple[str, Convert | None]]
+    leaving: list[Convert | None]
     many: bool
     retries: int
     stop: bool
 
-    def __call__(self, row: Any) -> tuple[list[Any], str | None] | None:
+    def __call__(self, row: Any, place: str | None) -> tuple[list[Any], str | None] | None:
         if row is None:
             return None  # a row of another step, passing by
-        seen, function = self._opened
-        told = seen(*(_converted(c, v) for c, v in zip(self.arriving, row, strict=True)))
-        for left in range(self.retries, -1, -1):
-            try:
-                found = function(told)
-                return [self._values(result) for result in (found if self.many else [found])], None
-            except Exception as broken:
-                if left == 0 and self.stop:
-                    raise
-                if left == 0:
-                    return [], "".join(traceback.format_exception(broken)).rstrip()
-        raise AssertionError("retries are never negative")
+        name, function = self._opened
+        try:
+            rows = function(_converted(self.arriving, row))
+        except Exception as broken:
+            if self.stop:
+                words = f"{name} failed on {place}: {broken!r}\n{trace(broken)}"
+                raise RuntimeError(f"[headrace:{FunctionFailed.code}] {words}") from None
+            return [], trace(broken)
+        return [tuple(_converted(self.leaving, values)) for values in rows], None
 
     @cached_property
-    def _opened(self) -> tuple[Any, Any]:
-        """The row's class and the function, made once a worker. The path first: unpickling imports the module."""
+    def _opened(self) -> tuple[str, Function]:
+        """The function and its name, made once a worker. The path first: unpickling imports the module."""
         sys.path.extend(p for p in self.path if p not in sys.path)
-        return namedtuple("Row", self.names, rename=True), loads(self.function)
-
-    def _values(self, result: Any) -> tuple[Any, ...]:
-        described = getattr(type(result), "__headrace__", None)
-        if described is None or described.name != self.wanted:
-            raise TypeError(f"the function gave {result!r}; its rows are declared to be {self.wanted}")
-        return tuple(_converted(convert, getattr(result, name)) for name, convert in self.leaving)
+        call, result = loads(self.packed)
+        name = getattr(call, "__name__", "the function")
+        return name, Function(call, self.names, result, many=self.many, retries=self.retries)
 
 
-def _converted(convert: Convert | None, value: Any) -> Any:
-    return value if convert is None or value is None else convert(value)
+def _converted(convert: list[Convert | None], values: Any) -> list[Any]:
+    return [v if c is None or v is None else c(v) for c, v in zip(convert, values, strict=True)]
 
 
 def _each(convert: Convert) -> Convert:
     return lambda values: [convert(value) for value in values]
 
 
-def _is_times(type: Type) -> bool:
-    return isinstance(type, ListType) and type.item == TIME
+def _item(type: Type) -> Type:
+    return type.item if isinstance(type, ListType) else type
 
 
-def _crossing(type: Type) -> str:
-    return "bigint" if type == TIME else "array<bigint>" if _is_times(type) else spark_type(type)
+def _for(type: Type, converts: dict[Type, Convert]) -> Convert | None:
+    """What converts values of this type, or each value of such a list; None where nothing has to."""
+    found = converts.get(_item(type))
+    return _each(found) if found is not None and isinstance(type, ListType) else found
 
 
 def _arriving(type: Type) -> Convert | None:
-    return from_micros if type == TIME else _each(from_micros) if _is_times(type) else None
+    return _for(type, {TIME: from_micros, BYTES: bytes})  # PySpark may hand out a bytearray
 
 
 def _leaving(type: Type) -> Convert | None:
-    return micros if type == TIME else _each(micros) if _is_times(type) else None
+    return _for(type, {TIME: micros})
+
+
+def _crossing(type: Type) -> str:
+    if _item(type) != TIME:
+        return spark_type(type)
+    return "array<bigint>" if isinstance(type, ListType) else "bigint"
 
 
 def _told(value: Any, type: Type) -> Any:
-    if _is_times(type):
-        return sf.transform(value, sf.unix_micros)
-    return sf.unix_micros(value) if type == TIME else value
+    return _as(value, type, sf.unix_micros)
 
 
 def _heard(value: Any, type: Type) -> Any:
-    if _is_times(type):
-        return sf.transform(value, sf.timestamp_micros)
-    return sf.timestamp_micros(value) if type == TIME else value
+    return _as(value, type, sf.timestamp_micros)
+
+
+def _as(value: Any, type: Type, convert: Convert) -> Any:
+    """Times as Python or as Spark knows them; other values as they are."""
+    if _item(type) != TIME:
+        return value
+    return sf.transform(value, convert) if isinstance(type, ListType) else convert(value)

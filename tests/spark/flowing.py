@@ -1,0 +1,135 @@
+"""A flow on a broker of its own topics, fed batch by batch: what a test of the compiled plan gives and reads."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import headrace as hr
+from headrace.log import dead
+from headrace.log.broker import Broker
+from headrace.log.codec import Codec
+from headrace.log.read import read
+from headrace.model.topic import Topic
+from headrace.observe.snapshot import Counts, FlowSnapshot
+from headrace.ops.run import make_topics
+from headrace.plan.modes import Mode
+from headrace.plan.plan import build
+from headrace.spark.checkpoint import Checkpoint
+from headrace.spark.query import Job, Running, Span, start
+from headrace.spark.session import Spark
+
+TIMEOUT = 100
+"""Seconds; the machine may be busy."""
+
+
+class Flowing:
+    """An app of one flow: its topics made, its source topic with one partition unless said."""
+
+    def __init__(self, spark: Spark, broker: Broker, home: Path, app: hr.App, *, partitions: int = 1) -> None:
+        self.spark, self.broker = spark, broker
+        self.plan = build(app)
+        (self.flow,) = self.plan.flows
+        (source,) = self.flow.by_topic
+        self.event = source.node.event  # type: ignore[union-attr]
+        self.topic: str = self.event.topic
+        outputs = [topic for topic in app.topics if topic.name != self.topic]
+        wanted = [Topic(name=self.topic, partitions=partitions), *outputs]
+        make_topics(broker, self.plan, wanted, lambda _: None)
+        self.checkpoint = Checkpoint.of(home, self.plan, self.flow)
+        self._terms: dict[int, dict[str, int]] = {}
+
+    # -- in
+
+    def send(self, *events: Any, partition: int = 0) -> None:
+        """All in one record batch, so that a query reads all of them or none."""
+        codec = Codec(type(events[0]))
+        self.produce((*codec.encode(event), partition) for event in events)
+
+    def produce(self, records: Iterable[tuple[bytes | None, bytes | None, Any, int, int]]) -> None:
+        """Records as they are: key, value, headers, time in ms, partition."""
+        client = self.broker.producer({"linger.ms": 200, "message.max.bytes": 20_000_000})
+        for key, value, headers, at, partition in records:
+            client.produce(self.topic, value, key, partition, headers=headers, timestamp=at)
+        assert client.flush(TIMEOUT) == 0
+
+    # -- running
+
+    def job(self, mode: Mode, **more: Any) -> Job:
+        return Job(
+            plan=self.plan, flow=self.flow, mode=mode, broker=self.broker, checkpoint=self.checkpoint, **more
+        )  # fmt: skip
+
+    def history(self, span: Span = Span(), **more: Any) -> FlowSnapshot:  # noqa: B008
+        """Over all that is there, watched as a user's run is; raises what stopped it."""
+        running = Running(self.spark, self.job("history", span=span, **more), lambda _: None)
+        until(lambda: running.snapshot.state in ("stopped", "failed", "restarting"))
+        if running.error is not None:
+            raise running.error
+        assert running.snapshot.state == "stopped", running.snapshot.error
+        return running.snapshot
+
+    @contextmanager
+    def live(self) -> Iterator[Live]:
+        query = start(self.spark, self.job("live"))
+        try:
+            yield Live(self, query)
+        finally:
+            query.stop()
+
+    # -- out
+
+    def rows(self, topic: str) -> list[dict[str, Any]]:
+        """The values of a topic, in the order they were written (topics of one partition)."""
+        return [json.loads(message.value()) for message in read(self.broker, topic)]
+
+    def ids(self, topic: str) -> list[str]:
+        return [dict(message.headers())["hr-id"].decode() for message in read(self.broker, topic)]
+
+    def letters(self) -> list[dead.DeadLetter]:
+        return sorted(dead.letters(self.broker, self.topic), key=lambda letter: (letter.partition, letter.offset))
+
+
+def until(condition: Callable[[], Any], *, within: float = TIMEOUT) -> None:
+    """Waits for a condition; the test fails if it does not come true."""
+    deadline, tick = time.monotonic() + within, threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        tick.wait(0.02)
+
+
+class Live:
+    """A live query under the test's hand."""
+
+    def __init__(self, flowing: Flowing, query: Any) -> None:
+        self._flowing, self._query = flowing, query
+        self._totals: dict[int, dict[str, int]] = {}
+
+    def batch(self, *events: Any, partition: int = 0) -> None:
+        """All events in one batch; then time moves, until nothing is left to do."""
+        self._flowing.send(*events, partition=partition)
+        self._query.processAllAvailable()
+
+    def send(self, *events: Any, partition: int = 0) -> None:
+        """Each event in a batch of its own."""
+        for event in events:
+            self.batch(event, partition=partition)
+
+    def counts(self) -> dict[str, Counts]:
+        """Where every row went so far, by step (rule D3)."""
+        told = json.loads(self._flowing.spark.jvm.Counters.take(str(self._query.runId)))
+        for steps in told.values():
+            for step, terms in steps.items():
+                total = self._totals.setdefault(int(step), {})
+                for term, count in terms.items():
+                    total[term] = total.get(term, 0) + count
+        named = {step.ordinal: step.name for step in self._flowing.flow.steps}
+        return {
+            named[ordinal]: Counts(step=named[ordinal], **{"entered" if t == "in" else t: n for t, n in terms.items()})
+            for ordinal, terms in self._totals.items()
+        }
