@@ -66,21 +66,21 @@ def test_a_foreground_run_that_ends_by_itself_leaves_nothing_behind(small: Path,
     until(lambda: alive(small) == [])
 
 
-def test_a_run_killed_in_the_middle_of_starting_leaves_nothing_behind(small: Path, cache: Path) -> None:
-    run = Foreground(small, cache, "postgres,redis").process
-    until(lambda: alive(small) != [])
+def test_a_run_killed_in_the_middle_of_starting_leaves_nothing_behind(stopped: Path, cache: Path) -> None:
+    run = Foreground(stopped, cache, "postgres,redis").process
+    until(lambda: alive(stopped) != [])
     run.kill()
     run.communicate()
-    until(lambda: alive(small) == [])
+    until(lambda: alive(stopped) == [])
 
 
-def test_a_foreground_run_uses_a_stack_that_stays_and_does_not_end_it(small: Path, cache: Path) -> None:
-    stack.up(small, cache, parts=("redis",))
-    before = guard.notes(small)
-    with Foreground(small, cache, "redis,postgres") as run:
+def test_a_foreground_run_uses_a_stack_that_stays_and_does_not_end_it(stopped: Path, cache: Path) -> None:
+    stack.up(stopped, cache, parts=("redis",))
+    before = guard.notes(stopped)
+    with Foreground(stopped, cache, "redis,postgres") as run:
         run.kill()
-    until(lambda: alive(small) == ["redis"])
-    assert guard.notes(small)["redis"] == before["redis"]
+    until(lambda: alive(stopped) == ["redis"])
+    assert guard.notes(stopped)["redis"] == before["redis"]
 
 
 def test_a_guard_does_not_touch_a_stack_started_after_its_own_was_stopped(small: Path, cache: Path) -> None:
@@ -137,7 +137,7 @@ def test_what_ignores_the_polite_signal_is_killed() -> None:
 
 def test_birth_tells_the_living_from_the_dead() -> None:
     assert guard.birth(os.getpid()) == guard.birth(os.getpid()) is not None
-    assert guard.birth(os.getpid()) != guard.birth(os.getppid())
+    assert guard.birth(os.getpid()) != guard.birth(1)
     child = subprocess.Popen([sys.executable, "-c", ""])
     until(lambda: guard.birth(child.pid) is None)  # a zombie is dead
     child.wait()

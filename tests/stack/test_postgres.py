@@ -12,14 +12,15 @@ import pytest
 
 from headrace.base.errors import CorruptData
 from headrace.stack import guard, postgres, stack
+from headrace.stack.stack import Addresses
 
 
-def test_it_asks_for_its_password(small: Path, cache: Path) -> None:
-    url = stack.up(small, cache, parts=("postgres",)).postgres
-    password = (small / "postgres" / "password").read_text()
+def test_it_asks_for_its_password(home: Path, running: Addresses) -> None:
+    url = running.postgres
+    password = (home / "postgres" / "password").read_text()
     with pytest.raises(psycopg.OperationalError, match="password"):
         psycopg.connect(url.replace(password, "guess"))
-    assert stat.S_IMODE((small / "postgres" / "password").stat().st_mode) == 0o600
+    assert stat.S_IMODE((home / "postgres" / "password").stat().st_mode) == 0o600
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has directories that PostgreSQL's own user cannot enter")
@@ -46,16 +47,14 @@ def test_root_may_keep_it_where_nobody_else_can_look(
         stack.down(closed / "home")
 
 
-def test_a_stale_lock_that_names_a_stranger_is_healed(small: Path, cache: Path) -> None:
+def test_a_stale_lock_that_names_a_stranger_is_healed(stopped: Path, cache: Path) -> None:
     # given a crash, after which another process of the same user got the server's pid
-    stack.up(small, cache, parts=("postgres",))
-    stack.down(small)
     user = "nobody" if os.geteuid() == 0 else None
     stranger = subprocess.Popen(["cat"], stdin=subprocess.PIPE, user=user)
-    data = small / "postgres" / "data"
+    data = stopped / "postgres" / "data"
     (data / "postmaster.pid").write_text(f"{stranger.pid}\n{data}\n1700000000\n")
     # then it comes up all the same
-    assert stack.up(small, cache, parts=("postgres",)).postgres
+    assert stack.up(stopped, cache, parts=("postgres",)).postgres
     assert stranger.poll() is None
     stranger.communicate()
 
@@ -79,22 +78,18 @@ def lose_database(data: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [damage_control, lose_wal, lose_version, lose_database])
-def test_corrupted_data_are_named_with_a_way_on(small: Path, cache: Path, damage) -> None:  # type: ignore[no-untyped-def]
-    stack.up(small, cache, parts=("postgres",))
-    stack.down(small)
-    damage(small / "postgres" / "data")
+def test_corrupted_data_are_named_with_a_way_on(stopped: Path, cache: Path, damage) -> None:  # type: ignore[no-untyped-def]
+    damage(stopped / "postgres" / "data")
     with pytest.raises(CorruptData, match="the data of postgres cannot be used") as caught:
-        stack.up(small, cache, parts=("postgres",))
+        stack.up(stopped, cache, parts=("postgres",))
     assert caught.value.why
-    assert str(small / "postgres") in caught.value.fix
+    assert str(stopped / "postgres") in caught.value.fix
 
 
-def test_a_lost_password_is_told_as_such(small: Path, cache: Path) -> None:
-    stack.up(small, cache, parts=("postgres",))
-    stack.down(small)
-    (small / "postgres" / "password").unlink()
+def test_a_lost_password_is_told_as_such(stopped: Path, cache: Path) -> None:
+    (stopped / "postgres" / "password").unlink()
     with pytest.raises(CorruptData, match="cannot be used") as caught:
-        stack.up(small, cache, parts=("postgres",))
+        stack.up(stopped, cache, parts=("postgres",))
     assert "password" in caught.value.why
 
 

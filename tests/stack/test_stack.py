@@ -116,13 +116,11 @@ def test_killed_parts_are_seen_as_dead_and_healed(home: Path, cache: Path, runni
     assert set(states(home).values()) == {"running"}
 
 
-def test_if_one_part_fails_those_started_with_it_are_stopped(small: Path, cache: Path) -> None:
-    stack.up(small, cache, parts=("postgres",))
-    stack.down(small)
-    (small / "postgres" / "data" / "PG_VERSION").unlink()
+def test_if_one_part_fails_those_started_with_it_are_stopped(stopped: Path, cache: Path) -> None:
+    (stopped / "postgres" / "data" / "PG_VERSION").unlink()
     with pytest.raises(CorruptData):
-        stack.up(small, cache, parts=("redis", "postgres"))
-    assert set(states(small).values()) == {"stopped"}
+        stack.up(stopped, cache, parts=("redis", "postgres"))
+    assert set(states(stopped).values()) == {"stopped"}
 
 
 def test_an_unknown_part_is_refused(small: Path, cache: Path) -> None:
