@@ -3,19 +3,17 @@
 from pathlib import Path
 
 import pytest
-import redis
 
 from headrace.base.errors import CorruptData
-from headrace.stack import stack
+from headrace.stack import answer, stack
+from headrace.stack.answer import Answer
 
 
 def test_it_asks_for_its_password(small: Path, cache: Path) -> None:
     url = stack.up(small, cache, parts=("redis",)).redis
-    with (
-        redis.Redis(port=int(url.rsplit(":", 1)[1].split("/")[0])) as client,
-        pytest.raises(redis.AuthenticationError, match="authenticat"),
-    ):
-        client.ping()
+    assert answer.redis(url) == Answer("running")
+    found = answer.redis(f"redis://{url.rpartition('@')[2]}")
+    assert (found.state, "uthenticat" in found.why) == ("refused", True)
 
 
 def test_a_corrupted_file_is_named_with_a_way_on(small: Path, cache: Path) -> None:

@@ -39,9 +39,13 @@ def postgres(url: str) -> Answer:
 def redis(url: str) -> Answer:
     """One PING, with the credentials of the URL."""
     import redis as client
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
 
+    # Once: the client would try again by itself, seconds later, also after a wrong password.
+    how = {"socket_timeout": PATIENCE, "socket_connect_timeout": PATIENCE, "retry": Retry(NoBackoff(), 0)}
     try:
-        with client.Redis.from_url(url, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE) as connection:
+        with client.Redis.from_url(url, **how) as connection:
             connection.ping()
     except client.exceptions.InvalidResponse:
         return Answer("silent", "what listens there is no Redis")

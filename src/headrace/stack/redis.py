@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from headrace.base.errors import PartFailed
-from headrace.stack import secret
+from headrace.stack import answer, secret
 from headrace.stack.part import LOOPBACK, Part, Run
 
 
@@ -46,13 +46,7 @@ class Redis(Part):
         return [str(_binary()), str(file)]
 
     def answers(self) -> bool:
-        import redis
-
-        with redis.Redis.from_url(self.url, socket_timeout=1, socket_connect_timeout=1) as client:
-            try:
-                return bool(client.ping())
-            except (redis.ConnectionError, redis.TimeoutError):  # BusyLoadingError is one of the former
-                return False
+        return answer.redis(self.url).state == "running"
 
 
 def _binary() -> Path:
