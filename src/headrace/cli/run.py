@@ -93,7 +93,7 @@ def _until_interrupted(running: AppRun) -> None:
     try:
         running.wait()
     except KeyboardInterrupt:
-        talk("stopping after the batch that runs")
+        talk("stopping")
 
 
 class Watch:

@@ -3,6 +3,7 @@
 <home>/state/<app>/<version>/<flow>/
     plan.txt      the plan's stable text, line by line
     driver.lock   held while a driver runs
+    counts.json   where every row went so far (rule D3)
     spark/        Spark's own checkpoint
 """
 
@@ -39,8 +40,9 @@ class Checkpoint:
     def plan_file(self) -> Path:
         return self.folder / "plan.txt"
 
-    def exists(self) -> bool:
-        return self.plan_file.exists()
+    @property
+    def counts_file(self) -> Path:
+        return self.folder / "counts.json"
 
     def open(self, flow: Flow) -> Held:
         """Takes the lock, then checks the plan. Raises CheckpointInUse or PlanChanged."""

@@ -16,7 +16,7 @@ from headrace.base.errors import DeclarationError, FlowFailed, HeadraceError, Mo
 from headrace.log.broker import Broker
 from headrace.log.dead import ROOMY
 from headrace.model.declared import Read
-from headrace.observe.snapshot import Counts, FlowSnapshot, PartitionSnapshot
+from headrace.observe.snapshot import FlowSnapshot, PartitionSnapshot
 from headrace.plan.modes import Mode, why_not
 from headrace.plan.plan import Flow, Plan
 from headrace.spark.chain import Chain
@@ -25,6 +25,7 @@ from headrace.spark.clients import java_client
 from headrace.spark.compile import Compiler
 from headrace.spark.log import read_log, write_log
 from headrace.spark.session import Spark
+from headrace.spark.totals import Totals
 from headrace.spark.trouble import translate, translated
 
 FIRST_WAIT = timedelta(seconds=1)
@@ -135,11 +136,12 @@ class Running:
     _held: Held = field(init=False)
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread = field(init=False)
-    _totals: dict[int, dict[str, int]] = field(default_factory=dict)
+    _totals: Totals = field(init=False)
     _batch: int = -1
 
     def __post_init__(self) -> None:
         self._held = self.job.checkpoint.open(self.job.flow)
+        self._totals = Totals(self.job.flow, self.job.checkpoint.counts_file)
         plan = self.job.plan
         self.snapshot = FlowSnapshot(
             app=plan.app, version=plan.version, flow=self.job.flow.name, mode=self.job.mode, state="starting"
@@ -148,7 +150,7 @@ class Running:
         self._thread.start()
 
     def stop(self) -> None:
-        """Asks the query to end after its batch, and waits for it."""
+        """Ends the query and waits for it. A batch that runs is broken off; the next start runs it again."""
         self._stop.set()
         self._thread.join()
 
@@ -185,13 +187,13 @@ class Running:
             query = start(self.spark, self.job)
         except HeadraceError as broken:
             return broken
+        self._totals.forget_open()
         self._show(state="running", error="")
         try:
             while not query.awaitTermination(POLL.total_seconds()):
+                self._look(query)
                 if self._stop.is_set():
                     query.stop()
-                    return None
-                self._look(query)
             self._look(query)
             return None
         except Exception as broken:  # whatever ended the query: Spark's many kinds
@@ -199,15 +201,12 @@ class Running:
 
     def _look(self, query: Any) -> None:
         """Takes in every batch that has ended since the last look."""
-        fresh = [p for p in query.recentProgress if p.batchId > self._batch]
-        if not fresh:
+        last = query.lastProgress
+        if last is None or last.batchId <= self._batch:
             return
+        fresh = [p for p in query.recentProgress if p.batchId > self._batch]
         self._batch = fresh[-1].batchId
-        for steps in json.loads(self.spark.jvm.Counters.take(str(query.runId))).values():
-            for step, terms in steps.items():
-                total = self._totals.setdefault(int(step), {})
-                for term, count in terms.items():
-                    total[term] = total.get(term, 0) + count
+        self._totals.take(self.spark.jvm.Counters.take(str(query.runId)), ended=self._batch)
         for progress in fresh:
             self._take(json.loads(progress.json))
 
@@ -222,24 +221,14 @@ class Running:
             batch_ms=progress.get("durationMs", {}).get("triggerExecution", 0),
             watermark=_moment(source.get("metrics", {}).get("watermark")),
             partitions=_partitions(source),
-            counts=tuple(self._counts()),
+            counts=self._totals.counts(),
             state_keys=sum(o["numRowsTotal"] for o in operators),
             state_bytes=sum(o["memoryUsedBytes"] for o in operators),
         )
 
-    def _counts(self) -> list[Counts]:
-        named = {step.ordinal: step.name for step in self.job.flow.steps}
-        return [
-            Counts(step=named[ordinal], **{_FIELDS.get(term, term): count for term, count in terms.items()})
-            for ordinal, terms in sorted(self._totals.items())
-        ]
-
     def _show(self, **changed: Any) -> None:
         self.snapshot = replace(self.snapshot, at=datetime.now(UTC), **changed)
         self.tell(self.snapshot)
-
-
-_FIELDS = {"in": "entered"}
 
 
 def _partitions(source: dict[str, Any]) -> tuple[PartitionSnapshot, ...]:

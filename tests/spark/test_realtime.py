@@ -1,0 +1,109 @@
+"""Real-time mode (rule R5): the same declaration, rows in milliseconds, from Kafka to Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headrace as hr
+from headrace.base.errors import ModeRefused
+from headrace.base.ids import stable_id
+from headrace.log.broker import Broker
+from headrace.observe.snapshot import Counts
+from headrace.spark.query import Running
+from headrace.spark.session import Spark
+from tests.spark.flowing import Flowing, until
+
+DAY = datetime(2020, 1, 1, 10, tzinfo=UTC)
+
+
+def event_on(topic: str) -> Any:
+    @hr.event(topic=topic, key="page", time="at", id="visit")
+    class Visit:
+        visit: str
+        page: str
+        at: datetime
+        spent: int
+
+    return Visit
+
+
+def declared(event: Any, topic: str) -> hr.App:
+    app = hr.App("site")
+    visits = app.stream(event, disorder="10 s")
+    out = lambda name: app.topic(f"{topic}-{name}", partitions=1)  # noqa: E731
+    visits.where("spent > 0").select("visit, page, spent * 2 as twice").to(out("twice"), key="page")
+    once = visits.dedup("visit", within="1 h").named("once")
+    once.to(out("once"))
+    once.duplicates.to(out("again"))
+    return app
+
+
+NOTHING = Counts(step="")
+
+
+def counted(run: Running) -> dict[str, Counts]:
+    return {counts.step: counts for counts in run.snapshot.counts}
+
+
+@contextmanager
+def running(flowing: Flowing, interval: str) -> Iterator[Running]:
+    found = Running(flowing.spark, flowing.job("realtime", interval=interval), lambda _: None)
+    try:
+        yield found
+    finally:
+        found.stop()
+    assert found.error is None
+
+
+def test_r5_rows_pass_while_the_interval_lasts_and_duplicates_are_dropped_over_restarts(
+    spark: Spark, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    event = event_on(topic)
+    flowing = Flowing(spark, broker, tmp_path, declared(event, topic), partitions=2)
+    visits = [event(f"v{n}", f"p{n % 3}", DAY + timedelta(seconds=n), n % 4) for n in range(20)]
+    read = lambda name: flowing.rows(f"{topic}-{name}")  # noqa: E731
+
+    # when rows come twice, the interval being longer than the test
+    with running(flowing, "10 minutes") as first:
+        flowing.send(*visits[:10])
+        flowing.send(*visits[:5])
+        until(lambda: len(read("once")) == 10 and len(read("again")) == 5)
+        assert first.snapshot.batch == -1  # the batch has not ended: nothing waited for it
+
+    spark.session.conf.set("spark.sql.streaming.realTimeMode.minBatchDuration", "1000")  # to see batches end
+    # then after a break-off they come again (at least once), under the ids they had
+    with running(flowing, "2 seconds") as second:
+        until(lambda: len(set(flowing.ids(f"{topic}-once"))) == 10 and second.snapshot.batch >= 0)
+        flowing.send(*visits[5:], partition=1)
+        until(lambda: {row["visit"] for row in read("once")} == {visit.visit for visit in visits})
+        until(lambda: counted(second).get("once", NOTHING).entered == 30)
+        counts = counted(second)
+
+    assert {row["visit"] for row in read("twice")} == {visit.visit for visit in visits if visit.spent}
+    places = {(visit.visit, f"{topic}/0/{n}") for n, visit in enumerate(visits[:10])}
+    places |= {(visit.visit, f"{topic}/1/{n + 5}") for n, visit in enumerate(visits[10:])}
+    pages = {visit.visit: visit.page for visit in visits}
+    wanted = {stable_id("site", "v1", f"{topic}-once", pages[visit], place) for visit, place in places}
+    assert set(flowing.ids(f"{topic}-once")) == wanted
+    assert all(one.missing == 0 for one in counts.values())
+    assert (counts["once"].used, counts["once"].duplicates) == (20, 10)
+
+
+def test_r5_a_flow_that_closes_windows_is_refused_with_the_reason(
+    spark: Spark, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    app = hr.App("site")
+    visits = app.stream(event_on(topic), disorder="10 s")
+    visits.window(hr.tumbling("1 min"), lateness="0 s").agg(n=hr.count()).named("minutes").to(app.topic(f"{topic}-out"))
+    flowing = Flowing(spark, broker, tmp_path, app)
+
+    with pytest.raises(ModeRefused, match="cannot run as realtime") as refused:
+        flowing.job("realtime")
+
+    assert "minutes closes windows, and the watermark stands still inside a real-time interval" in refused.value.why
