@@ -9,6 +9,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec.structs import asdict, force_setattr
 
+from headrace.base.clock import EPOCH
+from headrace.base.duration import MILLISECOND
 from headrace.base.errors import DataError, Undecodable, WrongType
 from headrace.base.ids import random_id
 from headrace.base.keys import key_text, value_text
@@ -125,5 +127,5 @@ def _wire_time(value: Any) -> Any:
 
 
 def _milliseconds(moment: datetime) -> int:
-    """As `record_time`, ten times faster: microseconds of a present-day time are exact in a float's 53 bits."""
-    return max(FIRST_TIME, round(moment.timestamp() * 1_000_000) // 1000)
+    """As `record_time`, without its check: an event's time is aware already."""
+    return max(FIRST_TIME, (moment - EPOCH) // MILLISECOND)
