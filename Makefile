@@ -29,6 +29,9 @@ run: setup  ## the stack and a little traffic; Ctrl-C stops all of it
 test: setup  ## the whole suite against real parts
 	@$(BIN)/python -m pytest
 
+soak: setup  ## the property tests, twenty times as deep
+	@HEADRACE_SOAK=20 $(BIN)/python -m pytest -m hypothesis --timeout 3600
+
 lint: $(VENV)/ready  ## style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -37,7 +40,7 @@ lint: $(VENV)/ready  ## style and types
 check: lint test  ## lint, types, import rules, tests
 
 bench: setup  ## speed, as ratios measured side by side
-	@for b in benchmarks/*.py; do $(BIN)/python $$b || exit 1; done
+	@for b in benchmarks/*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
 
 lock: $(VENV)/ready  ## renew the lock files (needs `pip install uv`)
 	@uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate pyproject.toml --group dev --group build -o requirements.lock
@@ -47,4 +50,4 @@ clean:  ## stops the stack, removes what was made here (not the user's cache)
 	@[ ! -x $(BIN)/headrace ] || $(BIN)/headrace down --quiet || true
 	@rm -rf $(VENV) .headrace .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.PHONY: help setup run test lint check bench lock clean
+.PHONY: help setup run test soak lint check bench lock clean

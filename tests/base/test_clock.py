@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from headrace.base.clock import HandClock, from_micros, micros, read_time, rfc3339, utc
 from headrace.base.errors import BadTime
+from tests.properties import examples
 
 NOW = datetime(2026, 11, 15, 12, 30, tzinfo=UTC)
 
@@ -42,6 +43,7 @@ def test_naive_times_are_refused() -> None:
         utc(datetime(2026, 1, 1))
 
 
+@examples(100)
 @given(st.datetimes(min_value=datetime(1900, 1, 1), max_value=datetime(2200, 1, 1), timezones=st.just(UTC)))
 def test_t1_microseconds_read_back(moment: datetime) -> None:
     assert from_micros(micros(moment)) == moment

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from headrace.base.duration import duration, millis, show
 from headrace.base.errors import BadDuration
+from tests.properties import examples
 
 
 @pytest.mark.parametrize(
@@ -41,6 +42,7 @@ def test_t1_durations_are_whole_milliseconds() -> None:
         duration(timedelta(microseconds=1))
 
 
+@examples(100)
 @given(st.integers(min_value=-(10**12), max_value=10**12))
 def test_shown_durations_read_back(ms: int) -> None:
     assert millis(show(timedelta(milliseconds=ms))) == ms

@@ -16,6 +16,7 @@ from headrace.base.money import LIMIT, Money, money
 from headrace.log.codec import Codec
 from headrace.log.offsets import record_time
 from headrace.model.event import event, event_type
+from tests.properties import examples
 
 AT = datetime(2026, 11, 3, 15, tzinfo=UTC)
 
@@ -82,6 +83,7 @@ def test_f3_the_record_time_is_the_event_time() -> None:
     assert CODEC.encode(Payment("p", "c", money(1), AT + timedelta(microseconds=1999)))[3] == 1793718000001
 
 
+@examples(100)
 @given(some.datetimes(min_value=datetime(1950, 1, 1), max_value=datetime(2200, 1, 1), timezones=some.just(UTC)))
 def test_f3_the_fast_record_time_is_the_exact_one(at: datetime) -> None:
     assert CODEC.encode(Payment("p", "c", money(1), at))[3] == record_time(at)
@@ -91,6 +93,7 @@ text = some.text(some.characters(exclude_categories=["Cs"]))
 amounts = some.decimals(min_value=-LIMIT, max_value=LIMIT, places=2)
 
 
+@examples(100)
 @given(text, text, amounts, some.datetimes(timezones=some.sampled_from([UTC, timezone(timedelta(hours=-5))])))
 def test_what_is_encoded_is_decoded(id: str, card: str, amount: Decimal, at: datetime) -> None:
     if not datetime(2, 1, 1, tzinfo=UTC) < at < datetime(9998, 1, 1, tzinfo=UTC):

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -16,6 +16,7 @@ from headrace.plan.plan import build
 from headrace.reference.batch import END, Batch
 from headrace.reference.counts import Counts
 from headrace.reference.engine import Engine
+from tests.properties import examples
 from tests.reference.pages import Visit, site, visit
 from tests.reference.test_runs import START, fine
 from tests.shapes import Payment, Reading, spend
@@ -132,7 +133,7 @@ APPS = [
 PLANS = [build(app) for app in APPS]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(ROWS, st.sampled_from(PLANS), st.integers(0, 5))
 def test_d3_conservation_holds_in_every_batch_and_ids_never_repeat(
     rows: list[tuple[int, str]], plan: Any, disorder: int

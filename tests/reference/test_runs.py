@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -15,6 +15,7 @@ from headrace.base.errors import UsageError
 from headrace.plan.plan import Plan, build
 from headrace.reference.batch import END, Arrival, Batch
 from headrace.reference.engine import Engine, run
+from tests.properties import examples
 from tests.reference.pages import Buy, Visit, site, told, visit
 
 MIN = 60_000_000
@@ -141,7 +142,7 @@ ROWS = st.lists(st.tuples(st.integers(0, 40), st.sampled_from("ab")), min_size=1
 CUTS = st.lists(st.integers(0, 14), max_size=5)
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(ROWS, CUTS)
 @pytest.mark.parametrize("window", ["tumbling", "hopping", "session"])
 def test_r4_without_late_rows_the_last_revision_is_the_same_under_every_schedule(
@@ -156,7 +157,7 @@ def test_r4_without_late_rows_the_last_revision_is_the_same_under_every_schedule
     assert last_revisions(whole) == last_revisions(steps)
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(ROWS, CUTS)
 def test_r4_the_same_for_sliding_windows(rows: list[tuple[int, str]], cuts: list[int]) -> None:
     """One window per row: the last revision of each row's own window, known by the row behind the result."""
@@ -173,7 +174,7 @@ def test_r4_the_same_for_sliding_windows(rows: list[tuple[int, str]], cuts: list
     assert last(finished(plan, coarse(one_by_one, cuts))) == last(finished(plan, one_by_one))
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(ROWS, CUTS, st.sampled_from(["0 s", "2 min"]))
 @pytest.mark.parametrize("window", list(WINDOWS))
 def test_r4_a_coarser_cut_may_rescue_a_row_but_never_loses_one(

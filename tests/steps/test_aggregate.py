@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.model.aggregate import DISTINCT_EXACT
@@ -17,6 +17,7 @@ from headrace.steps import hll
 from headrace.steps.aggregate import Spec, algebra, canonical
 from headrace.steps.row import NAN, OVERFLOW, Row
 from headrace.steps.tally import Tally
+from tests.properties import examples
 
 KINDS: dict[str, Spec] = {
     "count()": Spec(name="x", kind="count"),
@@ -128,7 +129,7 @@ def test_b3_a_float_that_is_no_number_refuses_the_row(kind: str, bad: float) -> 
 INTS = st.lists(st.one_of(st.none(), st.integers(-1000, 1000)), max_size=30)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(INTS, st.data())
 @pytest.mark.parametrize("kind", KINDS)
 def test_merging_in_any_grouping_and_order_gives_the_same(kind: str, values: list[int | None], data: Any) -> None:
@@ -140,7 +141,7 @@ def test_merging_in_any_grouping_and_order_gives_the_same(kind: str, values: lis
     assert merged(spec, parts) == merged(spec, [all_rows])
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(INTS, INTS)
 @pytest.mark.parametrize("kind", [name for name, spec in KINDS.items() if algebra(spec).removable])
 def test_what_is_added_can_be_removed(kind: str, kept: list[int | None], removed: list[int | None]) -> None:
@@ -154,7 +155,7 @@ def test_what_is_added_can_be_removed(kind: str, kept: list[int | None], removed
     assert tally.values(states)[0] == told(KINDS[kind], kept)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.integers(-(10**17), 10**17), min_size=1, max_size=20))
 def test_the_mean_of_money_is_the_exact_mean_rounded_half_up(cents: list[int]) -> None:
     exact = Fraction(sum(cents), len(cents)) * 10_000
@@ -165,7 +166,7 @@ def test_the_mean_of_money_is_the_exact_mean_rounded_half_up(cents: list[int]) -
     assert abs(Fraction(told(KINDS["avg of money"], cents)) - exact) <= Fraction(1, 2)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.floats(-1e12, 1e12), min_size=1, max_size=50), st.randoms())
 def test_d5_float_sums_agree_in_any_order(values: list[float], chance: random.Random) -> None:
     spec = Spec(name="x", kind="sum", of="float")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.steps import current
 from headrace.steps.row import USED
+from tests.properties import examples
 from tests.steps.test_as_of import row, version
 
 SPEC = current.Spec(keep=1_000_000)
@@ -76,7 +77,7 @@ def test_the_spec_is_plain_json() -> None:
     assert SPEC.as_json() == {"step": "current", "keep": 1_000_000}
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(st.tuples(st.sampled_from(["row", "version"]), st.integers(0, 5), st.sampled_from([None, "a", "b"]))))
 def test_answers_equal_a_linear_scan(events: list[tuple[str, int, str | None]]) -> None:
     wanted = []

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.steps import ddsketch
 from headrace.steps.ddsketch import BUCKETS, Sketch
+from tests.properties import examples
 
 
 def sketch(values: list[float]) -> Sketch:
@@ -22,7 +23,7 @@ def sketch(values: list[float]) -> Sketch:
 NUMBERS = st.lists(st.floats(-1e9, 1e9).filter(lambda x: x == 0 or abs(x) > 1e-6), min_size=1, max_size=60)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(NUMBERS, st.sampled_from([0.0, 0.1, 0.5, 0.9, 0.99, 1.0]))
 def test_quantiles_are_within_one_percent(values: list[float], q: float) -> None:
     exact = sorted(values)[max(0, math.ceil(q * len(values) - 1e-9) - 1)]
@@ -30,7 +31,7 @@ def test_quantiles_are_within_one_percent(values: list[float], q: float) -> None
     assert ddsketch.quantile(sketch(values), q) == pytest.approx(exact, rel=0.0101, abs=1e-9)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(NUMBERS, NUMBERS)
 def test_merged_sketches_are_the_sketch_of_all_values(left: list[float], right: list[float]) -> None:
     merged = sketch(left)

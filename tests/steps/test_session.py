@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.steps import session
 from headrace.steps.emission import Policy
 from headrace.steps.row import Result, Row
+from tests.properties import examples
 from tests.steps.driving import COLLECT, COUNT, MIN, Driven, drive, row
 from tests.steps.test_slices import MS, POLICIES, early_due, schedules
 
@@ -159,7 +160,7 @@ def brute(spec: session.Spec, schedule: list[tuple[list[Row], int | None]], cloc
     return told
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     schedules(),
     st.sampled_from([1, 4, 10]),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.steps import slices
 from headrace.steps.emission import Policy
 from headrace.steps.row import Result, Row
+from tests.properties import examples
 from tests.steps.driving import COLLECT, COUNT, MIN, Driven, drive, row
 
 MS = 60_000  # a minute in ms
@@ -201,7 +202,7 @@ def schedules(draw: st.DrawFn) -> list[tuple[list[Row], int | None]]:
 POLICIES = [Policy(), Policy(on_change=True), Policy(early=10)]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     schedules(),
     st.sampled_from([(5, 5), (10, 5), (10, 4), (9, 6), (7, 1)]),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.steps import sliding
 from headrace.steps.row import Result, Row
+from tests.properties import examples
 from tests.steps.driving import COLLECT, COUNT, MAX, MIN, SUM, Driven, drive, row
 from tests.steps.test_slices import MS, schedules
 
@@ -82,7 +83,7 @@ def brute(spec: sliding.Spec, schedule: list[tuple[list[Row], int | None]]) -> D
     return told
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(schedules(), st.sampled_from([1, 5, 12]), st.sampled_from([0, 3, 30]), st.booleans())
 def test_sliding_equals_windows_recomputed_from_all_rows(
     schedule: list[tuple[list[Row], int | None]], size: int, lateness: int, removable: bool

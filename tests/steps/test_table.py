@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.steps import table
 from headrace.steps.change import DELETE, INSERT, UPDATE, Change, reshaped
 from headrace.steps.row import USED
 from headrace.steps.version import Version
+from tests.properties import examples
 
 KEEP = 1_000_000
 FOREVER = 1 << 60
@@ -95,7 +96,7 @@ def test_the_spec_is_plain_json() -> None:
 VERSIONS = st.lists(st.tuples(st.integers(0, 8), st.one_of(st.none(), st.integers(0, 2))), max_size=4)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(VERSIONS, max_size=6))
 def test_changes_applied_one_by_one_give_the_latest_version(given: list[list[tuple[int, int | None]]]) -> None:
     batches: list[list[Version]] = []
