@@ -29,9 +29,9 @@ from heapq import heapify, heappop, heappush
 
 from headrace.steps.emission import Passes
 from headrace.steps.pattern_nfa import END
-from headrace.steps.pattern_run import begin, closes_at, deadline, meet
+from headrace.steps.pattern_run import begin, closes_at, deadline, ended, meet
 from headrace.steps.pattern_skip import refuse, settle, told
-from headrace.steps.pattern_state import TIMEOUT, Complete, Found, Run, Spec, State
+from headrace.steps.pattern_state import TIMEOUT, Complete, Found, Run, Spec, State, path
 from headrace.steps.row import HELD, LATE, MILLI, Order, Row, up_to_ms
 
 __all__ = ["Spec", "State", "due", "on_time", "step", "take"]
@@ -90,42 +90,48 @@ def _turn(spec: Spec, state: State, row: Row) -> None:
     for run in before:
         meet(spec, state, run, kept, complete)
     begin(spec, state, kept, complete)
-    complete.sort(key=_path)  # of matches that a row completes, those with earlier rows come first
-    state.complete += complete
+    state.complete += sorted(complete, key=path)  # of matches that a row completes, those with earlier rows come first
     settle(spec, state)
     refuse(spec, state, row)
     state.buffer.let_go(kept)
 
 
 def _expire(spec: Spec, state: State, time: int) -> None:
-    """Closes the edges whose time is up, moment by moment."""
+    """Closes the edges whose time is up, moment by moment: at each the timeouts, then the matches, by their rows."""
     moments = []
     for number, run in enumerate(state.runs):
         moment = deadline(spec, run)
         if moment is not None and moment <= time:
             moments.append((moment, number, run))
     heapify(moments)
+    complete: list[Complete] = []
+    over: list[Run] = []
     while moments:
         moment, number, run = heappop(moments)
         if run.open:  # else a match has taken it with it
-            _close(spec, state, run, moment)
+            _close(spec, state, run, moment, complete, over)
             again = deadline(spec, run)
             if again is not None and again <= time:
                 heappush(moments, (again, number, run))
         if not moments or moments[0][0] > moment:
+            for run in sorted(over, key=path):
+                if not run.matches:
+                    state.found.append(told(spec, TIMEOUT, run.node, moment - 1))
+                state.buffer.release(run.node)
+            state.complete += sorted(complete, key=path)
             settle(spec, state)
+            over.clear()
+            complete.clear()
     state.runs = [run for run in state.runs if run.open]
 
 
-def _close(spec: Spec, state: State, run: Run, moment: int) -> None:
-    over = [number for number in run.open if (at := closes_at(spec, run, number)) is not None and at <= moment]
-    run.open = [number for number in run.open if number not in over]
-    if any(spec.nfa.edges[number].to == END for number in over):
-        state.complete.append(Complete(state.buffer.hold(run.node), moment - 1))
-    elif not run.open and not run.matches:
-        state.found.append(told(spec, TIMEOUT, run.node, moment - 1))
+def _close(spec: Spec, state: State, run: Run, moment: int, complete: list[Complete], over: list[Run]) -> None:
+    closed = [number for number in run.open if (at := closes_at(spec, run, number)) is not None and at <= moment]
+    run.open = [number for number in run.open if number not in closed]
+    if any(spec.nfa.edges[number].to == END for number in closed):
+        complete.append(ended(spec, state, run, moment - 1))
     if not run.open:
-        state.buffer.release(run.node)
+        over.append(run)
 
 
 def _order(row: Row) -> Order:
@@ -134,7 +140,3 @@ def _order(row: Row) -> Order:
 
 def _time(row: Row) -> int:
     return row.time
-
-
-def _path(one: Complete) -> list[tuple[int, int]]:
-    return [(node.kept.turn, node.step) for node in one.node.path()]

@@ -5,49 +5,65 @@ from __future__ import annotations
 from headrace.steps.pattern_buffer import Kept, Node
 from headrace.steps.pattern_nfa import END, Edge
 from headrace.steps.pattern_state import Complete, Named, Run, Spec, State
-from headrace.steps.pattern_steps import NEXT, THEN_ANY, Criterion, Step
+from headrace.steps.pattern_steps import THEN, THEN_ANY, Criterion, Step
 
 
 def meet(spec: Spec, state: State, run: Run, kept: Kept, complete: list[Complete]) -> None:
+    """The row takes edges, closes them or passes them by: what is taken grows, what is still open stays."""
     seen = Seen(spec, kept, run.node)
-    taken: dict[int, set[int]] = {}  # positions, by step
+    taken: dict[int, set[int]] = {}
     still: list[int] = []
+    ends = False
     for number in run.open:
         number = _lifted(spec, seen, number)
         edge = spec.nfa.edges[number]
         if _closes(spec, seen, edge):
             continue
         if edge.to == END:
-            if all(never.directly for never in edge.guards.nevers):  # the first row after it was not x
-                complete.append(Complete(state.buffer.hold(run.node), kept.row.time))
-            else:
-                still.append(number)
-            continue
-        target = spec.nfa.steps[spec.nfa.step_at[edge.to]]
-        fits = seen.fits(target.criterion)
-        if fits and seen.after(edge.within) and not _ended(seen, target):
-            taken.setdefault(spec.nfa.step_at[edge.to], set()).add(edge.to)
-        if edge.how == THEN_ANY or (edge.how != NEXT and not (fits and seen.after(edge.within))):
+            ends = ends or all(never.directly for never in edge.guards.nevers)  # the first row after it was not x
             still.append(number)
-    if still:
-        run.open = still
+            continue
+        fits = _takes(spec, seen, edge, taken)
+        if edge.how == THEN_ANY or (edge.how == THEN and not fits):
+            still.append(number)
+    run.open = still
+    if ends:
+        complete.append(ended(spec, state, run, kept.row.time))
+    if run.open:
         state.runs.append(run)
     _grow(spec, state, run.node, kept, taken, complete)
-    if not still:
+    if not run.open:
         state.buffer.release(run.node)
 
 
 def begin(spec: Spec, state: State, kept: Kept, complete: list[Complete]) -> None:
+    """Every first step that the row fits begins a partial match."""
     seen = Seen(spec, kept, None)
     taken: dict[int, set[int]] = {}
     for edge in spec.nfa.start:
-        target = spec.nfa.steps[spec.nfa.step_at[edge.to]]
         greedy = (spec.nfa.steps[number] for number in edge.guards.greedy)
-        if any(seen.fits(other.criterion) and not _ended(seen, other) for other in greedy):
-            continue
-        if seen.fits(target.criterion) and not _ended(seen, target):
-            taken.setdefault(spec.nfa.step_at[edge.to], set()).add(edge.to)
+        if not any(seen.fits(passed.criterion) and not _over(seen, passed) for passed in greedy):
+            _takes(spec, seen, edge, taken)
     _grow(spec, state, None, kept, taken, complete)
+
+
+def ended(spec: Spec, state: State, run: Run, time: int) -> Complete:
+    """The run is a match now, once and for all: no other never at its end is waited for."""
+    run.matches = True
+    run.open = [number for number in run.open if spec.nfa.edges[number].to != END]
+    return Complete(state.buffer.hold(run.node), time)
+
+
+def _takes(spec: Spec, seen: Seen, edge: Edge, taken: dict[int, set[int]]) -> bool:
+    """Whether the row fits the step it leads to; if so it is taken there, unless it ends the step's repetition.
+    `taken`: positions, by step."""
+    number = spec.nfa.step_at[edge.to]
+    target = spec.nfa.steps[number]
+    if not seen.after(edge.within) or not seen.fits(target.criterion):
+        return False
+    if not _over(seen, target):
+        taken.setdefault(number, set()).add(edge.to)
+    return True
 
 
 def _grow(
@@ -61,12 +77,12 @@ def _grow(
     """One partial match for each step that takes the row, however many ways lead there: so none is found twice."""
     for step_number in sorted(taken):
         node = state.buffer.grow(before, kept, step_number)
-        matches = any(spec.nfa.ends[position] for position in taken[step_number])
-        if matches:
-            complete.append(Complete(state.buffer.hold(node), kept.row.time))
         edges = sorted(edge for position in taken[step_number] for edge in spec.nfa.out[position])
-        if edges:
-            state.runs.append(Run(node, edges, matches))
+        run = Run(node, edges, False)
+        if any(spec.nfa.ends[position] for position in taken[step_number]):
+            complete.append(ended(spec, state, run, kept.row.time))
+        if run.open:
+            state.runs.append(run)
         else:
             state.buffer.release(node)
 
@@ -75,7 +91,7 @@ def _lifted(spec: Spec, seen: Seen, number: int) -> int:
     """The edge without the greedy steps whose repetition this row ends."""
     for greedy in spec.nfa.edges[number].guards.greedy:
         edge = spec.nfa.edges[number]
-        if greedy in edge.lifted and _ended(seen, spec.nfa.steps[greedy]):
+        if greedy in edge.lifted and _over(seen, spec.nfa.steps[greedy]):
             number = edge.lifted[greedy]
     return number
 
@@ -87,10 +103,11 @@ def _closes(spec: Spec, seen: Seen, edge: Edge) -> bool:
             return True
     if any(seen.fits(spec.nfa.steps[greedy].criterion) for greedy in edge.guards.greedy):
         return True
-    return edge.repeats and _ended(seen, spec.nfa.steps[spec.nfa.step_at[edge.to]])
+    return edge.repeats and _over(seen, spec.nfa.steps[spec.nfa.step_at[edge.to]])
 
 
-def _ended(seen: Seen, target: Step) -> bool:
+def _over(seen: Seen, target: Step) -> bool:
+    """Whether the row ends the step's repetition."""
     return target.until is not None and seen.fits(target.until)
 
 

@@ -149,6 +149,11 @@ class State:
         return state
 
 
+def path(one: Run | Complete) -> list[tuple[int, int]]:
+    """What is found at one moment is told in this order: turns and steps of the rows, one by one."""
+    return [(node.kept.turn, node.step) for node in one.node.path()]
+
+
 def _row_json(row: Row) -> list[Any]:
     return [row.time, list(row.order), list(row.args), row.cause]
 
