@@ -123,6 +123,7 @@ def test_j4_history_keeps_versions_and_the_newest_before_it() -> None:
     assert drive(spec(15), [(table, 35)]).versions == 3  # 20 is the newest that a row at 20 may need
     assert drive(spec(15), [(table, 34)]).versions == 4
     assert drive(spec(15), [(table, END)]).versions == 1
+    assert drive(spec(15), [([version(10, "a"), version(20.001, "b", 1)], 35), ([row(20)], 35)]).answers[1] == ["a"]
     assert drive(spec(15), [(table, 35), ([row(20), row(29.999, 1), row(30, 2)], 45)]).answers[1] == ["20", "20", "30"]
 
 

@@ -176,6 +176,18 @@ def test_j3_an_entry_whose_time_is_up_is_not_seen_though_it_lingers() -> None:
     assert (told.held, told.used) == (2, 1)
 
 
+def test_entries_with_nothing_to_tell_wake_their_key_once_for_all_of_them() -> None:
+    def due(how: str, *rows: Given) -> int | None:
+        state = interval_join.State()
+        for row, side in rows:
+            interval_join.step(spec(how, 0, 10), state, row, side, None)
+        return interval_join.due(spec(how, 0, 10), state)
+
+    assert due("inner", left(1), left(20, 1)) == 31
+    assert due("left", left(1), left(20, 1)) == 12
+    assert due("left", left(1), right(5), left(20, 1), right(21, 1)) == 31  # both have a partner
+
+
 def test_j3_what_is_gone_leaves_no_trace() -> None:
     for how in HOWS:
         told = drive(spec(how, -2, 5), [([left(n, n), right(n + 1, n)], n) for n in range(100)])

@@ -38,7 +38,7 @@ ExactFloat = tuple[int, int, int]  # how many, units, exponent: the total is uni
 
 
 class FloatSum:
-    """State: (how many, units, exponent), without loss; nothing is left of values that were given back."""
+    """State: (how many, units, exponent), without loss, units odd or 0; values given back leave no trace."""
 
     def empty(self) -> ExactFloat:
         return (0, 0, 0)
@@ -178,4 +178,7 @@ def _plus(state: ExactFloat, value: float, rows: int) -> ExactFloat:
         units <<= exponent - own
         exponent = own
     units += more << (own - exponent)
-    return (count + rows, units, exponent if units else 0)
+    if units == 0:
+        return (count + rows, 0, 0)
+    zeros = (units & -units).bit_length() - 1  # the shortest form: the state depends only on the values it holds
+    return (count + rows, units >> zeros, exponent + zeros)
