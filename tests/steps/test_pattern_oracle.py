@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headrace.steps import pattern
@@ -308,13 +308,13 @@ def test_patterns_equal_every_assignment_tried_by_the_definition() -> None:
             raise
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False))
 def test_they_agree_on_whatever_hypothesis_thinks_of(random: Random) -> None:
     check(random)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False))
 def test_r4_every_cut_into_batches_finds_the_same_in_the_same_order(random: Random) -> None:
     """No row is late: each comes before the watermark passes it. The state is kept as JSON after every batch."""
@@ -336,7 +336,7 @@ def test_r4_every_cut_into_batches_finds_the_same_in_the_same_order(random: Rand
     assert state.empty
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False))
 def test_r5_by_arrival_in_order_finds_the_same(random: Random) -> None:
     """Rows in event-time order, time passing between them: the modes differ in nothing but when they speak."""
