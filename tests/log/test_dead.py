@@ -12,6 +12,7 @@ from headrace.base.ids import random_id
 from headrace.log import dead, groups, topics
 from headrace.log.broker import Broker
 from headrace.log.consume import Consumer
+from headrace.log.offsets import record_time
 from headrace.log.read import read
 from tests.log.paying import Declare, ids, payments, send, topic_of, until
 
@@ -81,6 +82,7 @@ def test_b1_a_retry_reaches_only_the_app_it_died_in(broker: Broker, payment: Any
 
     (again,) = read(broker, dead.retry_topic(app, topic_of(payment)))
     assert (again.key(), again.value(), again.headers()) == (b"k1", b"broken", [("trace", b"1")])
+    assert again.timestamp()[1] == record_time(mine[0].time)
     assert run(broker, payment, app, records=1) == ([], 1)  # still broken: it dies again, under its original topic
     origins = [letter.topic for letter in dead.letters(broker, topic_of(payment)) if letter.app == app]
     assert sorted(origins) == sorted([topic_of(payment)] * 2 + [dead.retry_topic(app, topic_of(payment))])

@@ -13,6 +13,7 @@ from headrace.base.clock import from_micros
 from headrace.base.errors import DataError, UsageError
 from headrace.log import topics
 from headrace.log.broker import Broker
+from headrace.log.offsets import record_time
 from headrace.log.read import read
 from headrace.model.topic import Topic
 
@@ -152,7 +153,7 @@ def retry(broker: Broker, chosen: Iterable[DeadLetter]) -> int:
         }
     )
     for letter in wanted:
-        time = int(letter.time.timestamp() * 1000)
+        time = record_time(letter.time)
         client.produce(homes[letter.id], letter.value, letter.key, timestamp=time, headers=list(letter.headers))
     while client.flush(1.0):
         pass
