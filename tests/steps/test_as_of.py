@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.steps import as_of
 from headrace.steps.as_of import Spec
 from headrace.steps.row import HELD, LATE, MILLI, USED, Row
 from headrace.steps.version import Enriched, Version
+from tests.properties import examples
 
 END = 10**12  # ms: after everything
 
@@ -229,7 +230,7 @@ def schedules(draw: st.DrawFn, history: int) -> Schedule:
 
 
 @pytest.mark.parametrize("wait", [True, False])
-@settings(max_examples=250, deadline=None)
+@examples(150)
 @given(st.data(), st.sampled_from([0, 1, 7, 60]))
 def test_answers_equal_a_linear_scan_over_all_versions(wait: bool, data: st.DataObject, history: int) -> None:
     schedule = data.draw(schedules(history))
@@ -244,7 +245,7 @@ def test_answers_equal_a_linear_scan_over_all_versions(wait: bool, data: st.Data
     assert told.versions <= 1
 
 
-@settings(max_examples=200, deadline=None)
+@examples(120)
 @given(st.data(), st.integers(0, 10), st.sampled_from([0, 5, 100]))
 def test_r4_when_nothing_is_behind_every_schedule_gives_the_same_answers(
     data: st.DataObject, disorder: int, history: int

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.steps import aggregate, changelog
 from headrace.steps.change import DELETE, INSERT, NO_VERSION, UPDATE, Change
 from headrace.steps.changelog import Delta, Spec
 from headrace.steps.row import NAN, USED
+from tests.properties import examples
 from tests.steps.test_view_join import KEYS, Changes, Rows, Table, apply, dated, drop_empty, due_keys
 
 KEEP = 1_000_000
@@ -174,7 +175,7 @@ ROW = st.one_of(st.none(), st.tuples(st.sampled_from(["DE", "FR", None]), st.one
 VERSIONS = st.lists(st.tuples(st.sampled_from([*KEYS, "d", "e"]), st.integers(0, 30), ROW), max_size=5)
 
 
-@settings(max_examples=250, deadline=None)
+@examples(150)
 @given(st.lists(VERSIONS, max_size=8))
 def test_j5_after_every_batch_each_group_is_what_its_rows_give(batches: list[Any]) -> None:
     table, groups = Table(), Grouped(ALL)

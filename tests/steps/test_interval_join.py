@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.steps import interval_join
 from headrace.steps.interval_join import LEFT, RIGHT, Joined, Spec
 from headrace.steps.row import HELD, LATE, MILLI, USED, Row
+from tests.properties import examples
 
 END = 10**12  # ms: after everything
 HOWS = ("inner", "left", "right", "full", "semi", "anti")
@@ -341,7 +342,7 @@ def schedules(draw: st.DrawFn) -> Schedule:
     return batches
 
 
-@settings(max_examples=400, deadline=None)
+@examples(200)
 @given(schedules(), st.sampled_from(HOWS), BOUNDS)
 def test_joins_equal_nested_loops_over_all_rows(schedule: Schedule, how: str, bounds: tuple[float, float]) -> None:
     join = spec(how, *bounds)
@@ -374,7 +375,7 @@ def cut(rows: list[Given], disorder: int, ends: list[int]) -> Schedule:
     return [*schedule, ([], END)]
 
 
-@settings(max_examples=250, deadline=None)
+@examples(200)
 @given(on_time_rows(), st.sampled_from(HOWS), BOUNDS, st.data())
 def test_r4_when_no_row_is_behind_every_schedule_gives_the_join_of_all_rows(
     arrived: tuple[list[Given], int], how: str, bounds: tuple[float, float], data: st.DataObject

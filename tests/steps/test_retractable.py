@@ -6,13 +6,14 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.model import aggregate as declared
 from headrace.steps.aggregate import Spec
 from headrace.steps.ddsketch import ERROR
 from headrace.steps.retractable import REFUSED, retractable
+from tests.properties import examples
 from tests.steps.test_aggregate import KINDS, told
 
 ORDER = (0, 0, 0, 0, "")
@@ -38,7 +39,7 @@ INTS = st.lists(st.one_of(st.none(), st.integers(-50, 50), st.integers(0, 2)), m
 
 
 @pytest.mark.parametrize("kind", KEPT)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(INTS, INTS)
 def test_what_is_left_counts_and_nothing_else(kind: str, kept: list[int | None], gone: list[int | None]) -> None:
     wanted = told(KINDS[kind], kept)
@@ -62,7 +63,7 @@ def test_a_quantile_is_exact() -> None:
     assert left(quantile, [], [5]) is None
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False)), st.lists(st.floats(-1e300, 1e300)))
 def test_d5_float_sums_are_exact_and_keep_no_trace_of_what_is_gone(kept: list[float], gone: list[float]) -> None:
     try:

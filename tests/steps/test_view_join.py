@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.steps import settle, table, view_join
@@ -15,6 +15,7 @@ from headrace.steps.change import DELETE, INSERT, NO_VERSION, UPDATE, Change
 from headrace.steps.row import USED
 from headrace.steps.version import Version
 from headrace.steps.view_join import Answer, Link, Spec
+from tests.properties import examples
 
 KEEP = 1_000_000
 Rows = dict[Any, tuple[Any, ...]]
@@ -25,8 +26,8 @@ ForeignKey = Callable[[tuple[Any, ...]], Any]
 class Table:
     """A table by key, and the rows that a reader of its changes would have."""
 
-    def __init__(self) -> None:
-        self.spec, self.states = table.Spec(keep=KEEP), {}
+    def __init__(self, keep: int = KEEP) -> None:
+        self.spec, self.states = table.Spec(keep=keep), {}
         self.rows: Rows = {}
 
     def take(self, versions: list[tuple[Any, Version]], watermark: int | None = None) -> Changes:
@@ -44,9 +45,9 @@ class Table:
 class View:
     """The three steps of a view, as an engine wires them; messages of a batch come in any order."""
 
-    def __init__(self, spec: Spec, foreign_key: ForeignKey, chance: random.Random) -> None:
+    def __init__(self, spec: Spec, foreign_key: ForeignKey, chance: random.Random, keep: int = KEEP) -> None:
         self.spec, self.foreign_key, self.chance = spec, foreign_key, chance
-        self.settle = settle.Spec(keep=KEEP)
+        self.settle = settle.Spec(keep=keep)
         self.by_foreign_key: dict[Any, view_join.State] = {}
         self.by_output_key: dict[Any, settle.State] = {}
         self.rows: Rows = {}
@@ -87,6 +88,8 @@ class View:
         for key, change in told.items():
             assert change.version > self.versions.get(key, NO_VERSION)
             self.versions[key] = change.version
+        for key in self.versions.keys() - self.by_output_key.keys():
+            del self.versions[key]  # forgotten
         apply(self.rows, told)
         return told
 
@@ -281,7 +284,7 @@ def current(versions: list[tuple[str, Version]]) -> Rows:
     return {key: one.values for key, one in latest.items() if one.values is not None}
 
 
-@settings(max_examples=250, deadline=None)
+@examples(150)
 @given(st.lists(st.tuples(VERSIONS, VERSIONS), max_size=7), st.booleans(), st.randoms(use_true_random=False))
 def test_j5_after_every_batch_the_view_is_the_join_of_the_current_tables(
     batches: list[tuple[Any, Any]], outer: bool, chance: random.Random
@@ -302,7 +305,32 @@ def test_j5_after_every_batch_the_view_is_the_join_of_the_current_tables(
     assert set(view.by_foreign_key) == set(right.rows) | {row[0] for row in left.rows.values() if row[0] is not None}
 
 
-@settings(max_examples=120, deadline=None)
+@examples(150)
+@given(
+    st.lists(st.tuples(VERSIONS, VERSIONS, st.integers(0, 12)), max_size=8),
+    st.integers(0, 12),
+    st.randoms(use_true_random=False),
+)
+def test_j5_tables_that_forget_deletions_and_the_view_still_agree(
+    batches: list[tuple[Any, Any, int]], keep: int, chance: random.Random
+) -> None:
+    """A version older than a forgotten deletion brings the row back, in the table and in the view."""
+    spec, left, right = Spec(outer=False, width=2), Table(keep * 1_000), Table(keep * 1_000)
+    view = View(spec, user_of, chance, keep * 1_000)
+    watermark = -1
+    for number, (some, others, rise) in enumerate(batches):
+        watermark += rise
+        lefts, rights = ([(key, time * 1_000, row) for key, time, row in side] for side in (some, others))
+        changes = left.take(dated(lefts, 10 * number), watermark), right.take(dated(rights, 10 * number), watermark)
+        view.take(*changes, watermark)
+
+        assert view.rows == joined(spec, left.rows, right.rows, user_of)
+    view.take(left.take([], 10**6), right.take([], 10**6), 10**6)
+    assert set(left.states) == set(left.rows)  # nothing is left of what was deleted
+    assert set(view.by_output_key) == set(view.rows)
+
+
+@examples(80)
 @given(st.lists(VERSIONS, max_size=7), st.booleans(), st.randoms(use_true_random=False))
 def test_j5_a_self_join_is_two_inputs(batches: list[Any], outer: bool, chance: random.Random) -> None:
     """Each row points to another row of the same table, or to itself."""
@@ -315,7 +343,7 @@ def test_j5_a_self_join_is_two_inputs(batches: list[Any], outer: bool, chance: r
         assert view.rows == joined(spec, people.rows, people.rows, user_of)
 
 
-@settings(max_examples=120, deadline=None)
+@examples(80)
 @given(st.lists(st.tuples(VERSIONS, VERSIONS, VERSIONS), max_size=6), st.booleans(), st.randoms(use_true_random=False))
 def test_j5_a_view_can_be_the_left_table_of_another(
     batches: list[tuple[Any, Any, Any]], outer: bool, chance: random.Random
@@ -331,7 +359,7 @@ def test_j5_a_view_can_be_the_left_table_of_another(
         assert second.rows == joined(spec, inner, tables[2].rows, lambda row: row[2])
 
 
-@settings(max_examples=100, deadline=None)
+@examples(60)
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from(KEYS), st.integers(0, 30), ROW), max_size=20), st.data())
 def test_r4_the_view_is_the_same_under_every_schedule(events: list[Any], data: st.DataObject) -> None:
     """Same versions, other batches: other changes on the way, the same view in the end."""
