@@ -6,10 +6,13 @@ import json
 import time
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
+from pyspark.errors import PySparkException
 
 from headrace.base.errors import BrokerUnreachable, RecordsLost, TopicMissing, TopicRecreated
 from headrace.log.broker import Broker
@@ -220,6 +223,28 @@ def test_t4_over_a_restart_nothing_is_lost_or_doubled_and_time_never_goes_back(
             found = q.rows("e0.id", "before")
     after = [("0", NONE), ("1", noon_ms(100)), ("2", noon_ms(100))]
     assert found == [(f"{run}/{p}", before) for p in (0, 1) for run, before in after]
+
+
+def test_t4_what_a_batch_taught_outlives_a_crash_right_after_its_commit(
+    spark: Spark, broker: Broker, topic: str, checkpoint: str
+) -> None:
+    create(broker, topic, 2)
+    send(broker, topic, [(0, event("a", 100)), (1, event("b", 40))])
+
+    def only_the_first(frame: Any, batch: int) -> None:
+        frame.count()
+        if batch > 0:
+            raise RuntimeError("the second batch does not run")
+
+    frame = read_log(spark, spec(topic), {"bootstrap.servers": broker.bootstrap})
+    writer = frame.writeStream.foreachBatch(only_the_first).option("checkpointLocation", checkpoint)
+    with pytest.raises(PySparkException, match="the second batch does not run"):
+        writer.start().awaitTermination()
+    (Path(checkpoint) / "offsets" / "1").unlink()  # never planned: only the file knows
+    send(broker, topic, [(1, event("c", 50))])
+    with query(spark, broker, spec(topic), checkpoint) as q:
+        assert q.settle().watermark() == noon_ms(50)
+        assert q.batches()[0]["watermark"] == noon_ms(40)
 
 
 def test_until_and_from_bound_a_run_by_record_time(spark: Spark, broker: Broker, topic: str, checkpoint: str) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -56,7 +57,6 @@ class Gateway:
 
     def close(self, patience: float = 10) -> None:
         """Ends the JVM: closing its stdin asks it to, as the end of this process would."""
-        self.py4j.shutdown()
         if self.process.stdin is not None:
             self.process.stdin.close()
         try:
@@ -64,6 +64,8 @@ class Gateway:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        with suppress(Exception):  # nobody answers any more; what is left are this side's sockets and threads
+            self.py4j.shutdown()
 
 
 def launch(*, classpath: list[Path], options: list[str], log: Path) -> Gateway:

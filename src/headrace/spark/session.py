@@ -23,6 +23,8 @@ from headrace.spark.profile import Profile, jvm_options, spark_settings
 from headrace.spark.trouble import translate, translated
 from headrace.stack import jars
 
+_PATIENCE = 10.0  # seconds for a session to end by itself
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spark:
@@ -48,13 +50,17 @@ class Spark:
             return
         from pyspark import SparkContext
 
-        try:
-            if self.healthy():
-                self.session.stop()
-        finally:
-            self.gateway.close()
-            # PySpark keeps the connection in class attributes: without this no second session could start.
-            SparkContext._gateway = SparkContext._jvm = None
+        # py4j has one connection per thread, and a call that Ctrl-C broke off still holds this thread's.
+        ending = threading.Thread(target=self._end_session, daemon=True)
+        ending.start()
+        ending.join(_PATIENCE)
+        self.gateway.close()
+        # PySpark keeps all this in class attributes: without this no second session could start.
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+
+    def _end_session(self) -> None:
+        if self.healthy():
+            self.session.stop()
 
     def __enter__(self) -> Self:
         return self
