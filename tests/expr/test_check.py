@@ -73,7 +73,7 @@ def test_result_types(text: str, type: str) -> None:
         ("i % 2", False),
         ("i / 0", True),
         ("i / f", True),
-        ("i / cast(0.4 as int)", True),
+        ("i % cast(0.4 as int)", True),
         ("maybe is null", False),
         ("maybe is distinct from 1", False),
         ("coalesce(maybe, i)", False),

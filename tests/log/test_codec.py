@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as some
 
 from headrace.base.errors import DataError, MissingField, MoneyOverflow, Undecodable, UnknownField, WrongType
@@ -84,6 +84,7 @@ def test_f3_the_record_time_is_the_event_time() -> None:
 
 
 @examples(100)
+@example(datetime(2106, 3, 1, 0, 0, 0, 99_999, tzinfo=UTC))  # more digits than a float of seconds has
 @given(some.datetimes(min_value=datetime(1950, 1, 1), max_value=datetime(2200, 1, 1), timezones=some.just(UTC)))
 def test_f3_the_fast_record_time_is_the_exact_one(at: datetime) -> None:
     assert CODEC.encode(Payment("p", "c", money(1), at))[3] == record_time(at)

@@ -147,6 +147,17 @@ def test_a_filter_keeps_the_key_and_a_projection_only_if_it_keeps_the_column() -
     assert keyed.select("amount").key == ()
 
 
+def test_a_key_whose_name_is_a_word_of_sql_is_kept_like_any_other() -> None:
+    @hr.event(topic="scores", key="group", time="at")
+    class Score:
+        group: str
+        at: datetime
+
+    scores = hr.App("games").stream(Score, disorder="0 s")
+    assert [name for name, _ in scores.select("*").key] == ["group"]
+    assert [name for name, _ in scores.key_by('"group"').key] == ["group"]
+
+
 def test_a_filter_that_needs_a_column_makes_it_a_possible_key() -> None:
     assert readings().where("note is not null and value > 1").key_by("note").key
     assert readings().where("level > 3").key_by("level > 5 as high").key
