@@ -282,6 +282,17 @@ def test_p4_never_with_its_own_bound_counts_from_the_row_before() -> None:
     assert matches(steps, "a c b") == []
 
 
+def test_p4_two_nevers_at_the_end_are_waited_for_both() -> None:
+    steps = spec(first("a"), one("b", NEVER, within=2 * SECOND), one("c", NEVER), within=10)
+    assert [(one.kind, one.time) for one in run(steps, "a x x b").results] == [("match", 11 * SECOND - 1)]
+    assert matches(steps, "a x x c") == []
+
+
+def test_p4_a_never_with_only_optional_steps_after_it_waits_for_its_bound() -> None:
+    steps = spec(first("a"), one("b", NEVER), one("c", optional=True), within=10)
+    assert matches(steps, "a1 c1 b a2 x") == ["a1 c1", "a2"]
+
+
 # Within.
 
 
@@ -499,6 +510,7 @@ def test_p1_by_arrival_rows_have_their_turn_as_they_come_and_time_moves_only_wit
         return shown(pattern.take(state)[0])
 
     assert come("a1", 20) == []
+    assert come("b0", 10) == []  # ten seconds away is too far, to either side
     assert come("b1", 15) == ["a1 b1"]  # older, but it came later
     assert come("a2", 21) == []
     assert come("b2", 40) == []  # too far away from a2, which is still open

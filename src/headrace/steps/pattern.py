@@ -20,6 +20,10 @@ before it is open, since that one, once a match, may take it with it. `none` tak
 | past last  | not after the match's last row                                   |
 | to first x | before the match's first row of x; no such row: none             |
 | to last x  | before the match's last row of x; no such row: none              |
+
+Where it goes its own way: the same rows in the same steps are one match or one timeout, however many ways lead to them;
+a row that is x closes a never even if it fits the next step too; a never with only optional steps after it waits for
+its bound; a greedy step that is full asks for nothing; a group is reached as it says, whichever of its steps is first.
 """
 
 from __future__ import annotations

@@ -3,15 +3,15 @@
 There are no empty moves: each repetition of a step is a position; an edge leads from the last row taken to the next
 one, past steps that are left out, and says what must hold for the rows between them (the gap) and for the row taken:
 
-| on the edge | a row of the gap                                  | the row taken                      |
-|-------------|---------------------------------------------------|------------------------------------|
-| `next`      | there is none                                     | fits the step                      |
-| `then`      | does not fit the step that is waited for          | fits the step                      |
-| `then_any`  | may be anything                                   | fits the step                      |
-| never       | is not x (`never_next`: the first one is not x)   | is not x (the same)                |
-| greedy      | does not fit the greedy step that was left        | does not fit it either             |
-| until       | does not end the repetition, once it has begun    | does not end the repetition        |
-| within      |                                                   | less than that after the row before |
+| on the edge | a row of the gap                                | the row taken                         |
+|-------------|-------------------------------------------------|---------------------------------------|
+| `next`      | there is none                                   | fits the step                         |
+| `then`      | does not fit the step that is waited for        | fits the step                         |
+| `then_any`  | may be anything                                 | fits the step                         |
+| never       | is not x (`never_next`: the first one is not x) | is not x (the same)                   |
+| greedy      | does not fit the greedy step that was left      | does not fit it either                |
+| until       | does not end the repetition, once it has begun  | does not end the repetition           |
+| within      | may be anything                                 | is less than that from the row before |
 
 `a then b.or_more() then c`:  start -> a -then-> b -then-> c -> end,  b -then-> b
 """
@@ -138,8 +138,10 @@ class _Compiler:
         return Nfa(self._steps, self._step_at, self._edges, start, self._out, ends)
 
     def _end(self, position: int, nevers: tuple[Never, ...], within: int | None) -> None:
-        bound = _least(*(never.within for never in nevers))
-        if _least(bound, within) is None:
+        """Known when all of them are over; one without a bound of its own is over with the whole pattern."""
+        own = [never.within for never in nevers if never.within is not None]
+        bound = max(own) if len(own) == len(nevers) else None
+        if bound is None and within is None:
             raise BadStep(
                 "never at the end of a pattern without within",
                 why="that something has not come is known only when its time is up",
@@ -169,8 +171,7 @@ class _Compiler:
     def _repeated(self, item: Step | Group, after: Guards) -> _Part:
         """The item as often as it may come. What must never come `after` it must not come between its repetitions
         either, as in Flink CEP: for all the pattern knows, the repetition is over."""
-        greedy = isinstance(item, Step) and item.greedy
-        left = Guards(greedy=(self._number[item.name],)) if isinstance(item, Step) and greedy else Guards()
+        left = Guards(greedy=(self._number[item.name],)) if isinstance(item, Step) and item.greedy else Guards()
         last = self._once(item)
         entries = [e._replace(how=item.how, within=_least(e.within, item.within)) for e in last.entries]
         exits: list[_Exit] = []
