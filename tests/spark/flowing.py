@@ -95,12 +95,12 @@ class Flowing:
         return sorted(dead.letters(self.broker, self.topic), key=lambda letter: (letter.partition, letter.offset))
 
 
-def until(condition: Callable[[], Any], *, within: float = TIMEOUT) -> None:
-    """Waits for a condition; the test fails if it does not come true."""
+def until(condition: Callable[[], Any], *, within: float = TIMEOUT, every: float = 0.02) -> None:
+    """Waits for a condition; the test fails if it does not come true. `every`: more for one that asks the broker."""
     deadline, tick = time.monotonic() + within, threading.Event()
     while not condition():
         assert time.monotonic() < deadline, "it did not come true in time"
-        tick.wait(0.02)
+        tick.wait(every)
 
 
 class Live:

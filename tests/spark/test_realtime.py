@@ -73,15 +73,15 @@ def test_r5_rows_pass_while_the_interval_lasts_and_duplicates_are_dropped_over_r
     with running(flowing, "10 minutes") as first:
         flowing.send(*visits[:10])
         flowing.send(*visits[:5])
-        until(lambda: len(read("once")) == 10 and len(read("again")) == 5)
+        until(lambda: len(read("once")) == 10 and len(read("again")) == 5, every=0.1)
         assert first.snapshot.batch == -1  # the batch has not ended: nothing waited for it
 
     spark.session.conf.set("spark.sql.streaming.realTimeMode.minBatchDuration", "1000")  # to see batches end
     # then after a break-off they come again (at least once), under the ids they had
     with running(flowing, "2 seconds") as second:
-        until(lambda: len(set(flowing.ids(f"{topic}-once"))) == 10 and second.snapshot.batch >= 0)
+        until(lambda: len(set(flowing.ids(f"{topic}-once"))) == 10 and second.snapshot.batch >= 0, every=0.1)
         flowing.send(*visits[5:], partition=1)
-        until(lambda: {row["visit"] for row in read("once")} == {visit.visit for visit in visits})
+        until(lambda: {row["visit"] for row in read("once")} == {visit.visit for visit in visits}, every=0.1)
         until(lambda: counted(second).get("once", NOTHING).entered == 30)
         counts = counted(second)
 

@@ -129,6 +129,8 @@ class Watch:
 
 
 def _line(s: FlowSnapshot) -> str:
+    if s.batch < 0:
+        return f"{s.flow}: {s.state}"
     time = "none yet" if s.watermark is None else f"{s.watermark:%Y-%m-%d %H:%M:%S}"
     behind = sum(p.behind for p in s.partitions)
     slow = f", held by {s.slowest.topic}/{s.slowest.partition}" if s.slowest and behind else ""

@@ -88,6 +88,8 @@ def launch(
     plan: Plan, jobs: list[Job], settings: Settings, *, mode: Mode, spark: Spark | None, say: Say, tell: Tell
 ) -> AppRun:
     """Starts the jobs of a plan, all or none."""
+    for job in jobs:
+        job.checkpoint.open(job.flow).close()  # what would be refused is, before a JVM is started for nothing
     began = spark or start_spark(settings, profile=_PROFILE[mode], app_name=plan.app, tell=say)
     running = AppRun(plan, began, owns_spark=spark is None)
     try:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -46,6 +45,26 @@ class Checkpoint:
 
     def open(self, flow: Flow) -> Held:
         """Takes the lock, then checks the plan. Raises CheckpointInUse or PlanChanged."""
+        held = self._hold()
+        try:
+            self._check(flow)
+        except BaseException:
+            held.close()
+            raise
+        return held
+
+    def remove(self) -> None:
+        """Forgets everything: the next start begins anew. Raises CheckpointInUse: a driver's state is not taken away
+        under its feet."""
+        held = self._hold()
+        try:
+            shutil.rmtree(self.spark, ignore_errors=True)
+            for file in (self.plan_file, self.counts_file):
+                file.unlink(missing_ok=True)
+        finally:
+            held.close()
+
+    def _hold(self) -> Held:
         self.folder.mkdir(parents=True, exist_ok=True)
         lock = (self.folder / "driver.lock").open("a+")
         try:
@@ -55,25 +74,14 @@ class Checkpoint:
             holder = lock.read().strip() or "unknown"
             lock.close()
             raise CheckpointInUse(
-                f"another driver runs {flow.name!r} from {self.folder}",
+                f"another driver runs from {self.folder}",
                 why=f"process {holder} holds it; two drivers on one checkpoint would write everything twice",
                 fix=f"stop process {holder}, or run under another version",
             ) from None
-        try:
-            self._check(flow)
-        except BaseException:
-            lock.close()
-            raise
-        lock.seek(0)
-        lock.truncate()
+        lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
         return Held(self, lock)
-
-    def remove(self) -> None:
-        """Forgets everything: the next start begins anew."""
-        with suppress(FileNotFoundError):
-            shutil.rmtree(self.folder)
 
     def _check(self, flow: Flow) -> None:
         now = text.lines(flow)

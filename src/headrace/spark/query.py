@@ -135,7 +135,8 @@ class Running:
     error: HeadraceError | None = None
     _held: Held = field(init=False)
     _stop: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread = field(init=False)
+    # Not the thread's own join: one that Ctrl-C interrupts takes the thread for ended (Python 3.11).
+    _ended: threading.Event = field(default_factory=threading.Event)
     _totals: Totals = field(init=False)
     _batch: int = -1
 
@@ -146,18 +147,16 @@ class Running:
         self.snapshot = FlowSnapshot(
             app=plan.app, version=plan.version, flow=self.job.flow.name, mode=self.job.mode, state="starting"
         )
-        self._thread = threading.Thread(target=self._watch, name=f"flow {self.job.flow.name}", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._watch, name=f"flow {self.job.flow.name}", daemon=True).start()
 
     def stop(self) -> None:
         """Ends the query and waits for it. A batch that runs is broken off; the next start runs it again."""
         self._stop.set()
-        self._thread.join()
+        self._ended.wait()
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Until the flow has ended by itself; whether it has."""
-        self._thread.join(None if timeout is None else timeout.total_seconds())
-        return not self._thread.is_alive()
+        return self._ended.wait(None if timeout is None else timeout.total_seconds())
 
     # -- the thread
 
@@ -169,7 +168,7 @@ class Running:
                 trouble = self._attempt()
                 if trouble is None:
                     break
-                if isinstance(trouble, _FINAL) or trouble.code in _FINAL_CODES:
+                if isinstance(trouble, _FINAL) or trouble.code in _FINAL_CODES or not self.spark.healthy():
                     self.error = trouble
                     break
                 wait = FIRST_WAIT if datetime.now(UTC) - began > CALM else min(wait * 2, LONGEST_WAIT)
@@ -179,7 +178,10 @@ class Running:
             self.error = FlowFailed(f"{self.job.flow.name} broke: {broken!r}", why=traceback.format_exc())
         finally:
             self._held.close()
-            self._show(state="failed" if self.error else "stopped", error=str(self.error or ""))
+            try:
+                self._show(state="failed" if self.error else "stopped", error=str(self.error or ""))
+            finally:
+                self._ended.set()
 
     def _attempt(self) -> HeadraceError | None:
         """One life of the query; None when it ended as it should."""

@@ -44,7 +44,7 @@ def translate(error: BaseException, log: Path, *, alive: bool = True) -> Headrac
     text = str(error)
     keep(text, log)
     if not alive:
-        text += last_words(log)
+        text += f"\n{last_words(log)}"
     if (ours := _OURS.search(text)) and (kind := _BY_CODE.get(ours.group(1))):
         # A worker tells the trace of the user's function after the words; Spark goes on with a code of its own.
         trace = text[ours.end() :].split("\n SQLSTATE", 1)[0].strip() if kind is FunctionFailed else ""

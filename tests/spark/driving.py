@@ -1,0 +1,93 @@
+"""A real driver: `headrace run` as a process of its own, with its own state, on the tests' broker."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from headrace.base.settings import Settings
+from headrace.log.broker import Broker
+from tests.spark.flowing import until
+
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Half the CPU at start, as in the tests' own Spark."""
+
+
+class Driver:
+    """A running `headrace ...`: what it has said so far on both streams."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.out: list[str] = []
+        self.err: list[str] = []
+        self._readers = [_reading(process.stdout, self.out), _reading(process.stderr, self.err)]
+
+    @property
+    def snapshots(self) -> list[dict[str, Any]]:
+        """Of a run with --json: a line for each batch with rows and each change of state."""
+        return [json.loads(line) for line in self.out]
+
+    def until(self, condition: Callable[[], Any], *, every: float = 0.02) -> None:
+        """Waits for a condition; fails at once if the driver has ended."""
+        try:
+            until(lambda: condition() or self.process.poll() is not None, every=every)
+            assert condition(), f"it ended with {self.process.returncode}"
+        except AssertionError as broken:
+            raise AssertionError(f"{broken}\n{''.join(self.err[-20:])}{''.join(self.out[-3:])}") from None
+
+    def interrupt(self) -> int:
+        """Ctrl-C; its exit code."""
+        self.process.send_signal(signal.SIGINT)
+        return self.ended()
+
+    def ended(self) -> int:
+        code = self.process.wait(60)
+        for reader in self._readers:
+            reader.join()
+        return code
+
+    def kill(self) -> None:
+        """kill -9, and its JVM is gone too, because it notices."""
+        child = _child(self.process.pid)
+        self.process.kill()
+        self.ended()
+        until(lambda: not Path(f"/proc/{child}").exists())
+
+
+def _child(pid: int) -> str:
+    (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return child
+
+
+def _reading(stream: Any, lines: list[str]) -> threading.Thread:
+    reader = threading.Thread(target=lambda: lines.extend(stream), daemon=True)
+    reader.start()
+    return reader
+
+
+@contextmanager
+def driver(folder: Path, settings: Settings, broker: Broker, *arguments: str) -> Iterator[Driver]:
+    """Runs `headrace ...` in a folder that holds its app and its state."""
+    environment = os.environ | {
+        "HEADRACE__HOME": str(folder / "home"),
+        "HEADRACE__CACHE": str(settings.cache),
+        "HEADRACE__KAFKA__BOOTSTRAP": broker.bootstrap,
+        "HEADRACE__SPARK__DRIVER_MEMORY": "1g",
+        "JAVA_TOOL_OPTIONS": QUICK_JVM,
+    }
+    command = [sys.executable, "-m", "headrace", *arguments]
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield Driver(process)
+        finally:
+            process.kill()

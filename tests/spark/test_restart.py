@@ -1,0 +1,147 @@
+"""Kill -9 of the driver in the middle: when it has started again, the results are those of a run without trouble."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headrace as hr
+from headrace.base.settings import Settings
+from headrace.log.broker import Broker
+from headrace.log.produce import Producer
+from headrace.log.read import read
+from headrace.log.topics import ensure
+from headrace.model.topic import Topic
+from tests.spark.driving import driver
+
+START = datetime(2020, 1, 1, 10, tzinfo=UTC)
+CALM = datetime(2020, 1, 3, tzinfo=UTC)
+
+APP = '''
+"""A site whose visits are counted in every way that outlives a batch."""
+
+from datetime import datetime
+
+import headrace as hr
+
+
+@hr.event(topic="{topic}", key="page", time="at", id="visit")
+class Visit:
+    visit: str
+    page: str
+    at: datetime
+    spent: int
+
+
+site = hr.App("site")
+visits = site.stream(Visit, disorder="3 h", idle=None)
+once = visits.dedup("visit", within="6 h").named("once")
+once.to(site.topic("{topic}-once", partitions=1))
+minutes = visits.window(hr.hopping("10 min", every="5 min"), lateness="0 s")
+minutes.agg(times=hr.count(), spent=hr.sum("spent")).named("minutes").to(site.topic("{topic}-minutes", partitions=1))
+sessions = visits.window(hr.session(gap="2 min"), lateness="0 s").agg(times=hr.count()).named("sessions")
+sessions.to(site.topic("{topic}-sessions", partitions=1))
+'''
+COUNTED = ("minutes", "sessions")
+
+
+def write_app(folder: Path, topic: str, text: str = APP) -> Any:
+    """The app as a file, and as this process sees it."""
+    folder.mkdir(exist_ok=True)
+    (folder / "visiting.py").write_text(text.format(topic=topic))
+    found: dict[str, Any] = {"__name__": f"site_{topic.replace('-', '_')}"}
+    exec(compile(text.format(topic=topic), "visiting.py", "exec", dont_inherit=True), found)
+    return found
+
+
+def visits(cls: Any, count: int) -> list[Any]:
+    """Out of order by up to an hour, some twice."""
+    chance = random.Random(3)
+    at = lambda n: START + timedelta(seconds=20 * n - chance.choice((0, 0, 30, 3600)))  # noqa: E731
+    rows = [cls(f"v{n}", f"p{chance.randrange(5)}", at(n), n) for n in range(count)]
+    return [row for row in rows for _ in range(chance.choice((1, 1, 1, 2)))]
+
+
+def oracle(app: hr.App, rows: list[Any]) -> hr.testing.Run:
+    """The reference over all rows; none is late, so the schedule does not matter (rule R4)."""
+    with hr.testing.run(app, now=datetime(2026, 1, 1, tzinfo=UTC)) as t:
+        t.send(*rows)
+        t.end()
+    return t
+
+
+def standing(rows: Any) -> dict[Any, Any]:
+    """Per key and window the last revision that stands."""
+    found: dict[Any, Any] = {}
+    for row in sorted(rows, key=lambda row: row["revision"]):
+        window = (row["page"], row["window_start"], row["window_end"])
+        values = {name: value for name, value in row.items() if name not in ("kind", "revision")}
+        found[window] = None if row["kind"] == "retraction" else values
+    return {window: values for window, values in found.items() if values is not None}
+
+
+def distinct(broker: Broker, topic: str) -> list[dict[str, Any]]:
+    """Every record once: what came twice has the same id, and then says the same."""
+    found: dict[bytes, bytes] = {}
+    for message in read(broker, topic):
+        id = dict(message.headers())["hr-id"]
+        assert found.setdefault(id, message.value()) == message.value()
+    return [json.loads(value) for value in found.values()]
+
+
+@pytest.mark.timeout(300)  # two drivers start from nothing, maybe on a busy machine
+def test_after_kill_9_in_the_middle_the_results_equal_the_oracle(
+    settings: Settings, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    declared = write_app(tmp_path, topic)
+    app, cls = declared["site"], declared["Visit"]
+    ensure(broker, Topic(name=topic, partitions=2))
+    rows = visits(cls, 600)
+    ends = [cls(f"end{n}", f"p{n}", CALM, 0) for n in range(6)]  # time goes on in both partitions: all windows close
+    third = len(rows) // 3
+
+    def send(part: list[Any]) -> None:
+        with Producer(broker, cls, acks=1, spread="round-robin") as producer:
+            producer.send_many(part)
+
+    with driver(tmp_path, settings, broker, "run", "visiting", "--json") as first:
+        send(rows[:third])
+        first.until(lambda: any(s["rows"] for s in first.snapshots))
+
+        with driver(tmp_path, settings, broker, "run", "visiting") as second:
+            assert second.ended() == 1
+            assert f"process {first.process.pid} holds it" in "".join(second.err)
+            assert "[checkpoint-in-use]" in "".join(second.err)
+
+        send(rows[third : 2 * third])
+        first.until(lambda: sum(s["rows"] for s in first.snapshots) > third)
+        first.kill()
+
+    send(rows[2 * third :] + ends)
+    t = oracle(app, rows + ends)
+    wanted = {name: standing(row.as_dict() for row in t.read(f"{topic}-{name}")) for name in COUNTED}
+    closed = {name: {w for w in found if w[2] <= CALM} for name, found in wanted.items()}
+    told = lambda name: standing(map(parsed, distinct(broker, f"{topic}-{name}")))  # noqa: E731
+    with driver(tmp_path, settings, broker, "run", "visiting", "--json") as again:
+        again.until(lambda: all(closed[name] <= told(name).keys() for name in COUNTED), every=0.5)
+        again.until(lambda: any(s["rows"] for s in again.snapshots))
+        assert again.interrupt() == 0
+        counts = {one["step"]: one for one in again.snapshots[-1]["counts"]}
+
+    for name in COUNTED:
+        assert told(name) == {window: wanted[name][window] for window in closed[name]}
+    assert {row["visit"] for row in distinct(broker, f"{topic}-once")} == {row.visit for row in rows + ends}
+    for one in counts.values():
+        gone = one["used"] + one["filtered"] + one["late"] + one["dead"] + one["duplicates"] + one["held"]
+        assert one["in"] == gone
+        assert one["late"] == one["dead"] == 0
+
+
+def parsed(row: dict[str, Any]) -> dict[str, Any]:
+    times = {name: datetime.fromisoformat(row[name]) for name in ("window_start", "window_end")}
+    return row | times
