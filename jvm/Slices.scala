@@ -47,7 +47,7 @@ final class SlicesState extends State {
 }
 
 /** Times in micros. Tumbling: `every` = `size`. */
-final class Slices(spec: JsonNode, tally: Tally, results: Array[Kind]) extends Step[SlicesState] {
+final class Slices(spec: JsonNode, val tally: Tally, results: Array[Kind]) extends Step[SlicesState] {
   private val size = spec.get("size").asLong
   private val every = spec.get("every").asLong
   private val offset = spec.get("offset").asLong
@@ -59,7 +59,7 @@ final class Slices(spec: JsonNode, tally: Tally, results: Array[Kind]) extends S
   def ordered: Boolean = tally.ordered
 
   /** Start of the slice a time lies in. */
-  private def sliceOf(time: Long): Long = time - Math.floorMod(time - offset, slice)
+  def sliceOf(time: Long): Long = time - Math.floorMod(time - offset, slice)
 
   /** Start of the last window that contains the slice; the first starts `size - slice` or less before it. */
   private def lastWindow(slice: Long): Long = slice - Math.floorMod(slice - offset, every)
@@ -96,9 +96,31 @@ final class Slices(spec: JsonNode, tally: Tally, results: Array[Kind]) extends S
     state.latest = found
     found.rows += 1
     tally.add(found.states, row)
-    if (!state.changed)
-      state.changed = emit.beforeClose || (state.time != Times.NONE && firstWindow(start) + size <= state.time)
+    touch(state, start)
     Verdict.HELD
+  }
+
+  private def touch(state: SlicesState, start: Long): Unit = if (!state.changed)
+    state.changed = emit.beforeClose || (state.time != Times.NONE && firstWindow(start) + size <= state.time)
+
+  /** Whether every window around the slice is gone at this watermark, in ms. */
+  def isGone(slice: Long, watermark: Long): Boolean = watermark != Times.NONE && gone(slice) <= watermark * Times.MILLI
+
+  /** As `step` for rows that were put together elsewhere: none of them is late, none refused. */
+  def merge(state: SlicesState, start: Long, rows: Long, states: Array[AnyRef], before: Long): Unit = {
+    passTime(state, before)
+    if (state.time != Times.NONE && gone(start) <= state.time)
+      throw new IllegalStateException(s"[headrace:late-together] rows under watermark $before ms, but time stands at ${state.time} us")
+    val at = state.from(start)
+    if (at < state.slices.size && state.slices.get(at).start == start) {
+      val found = state.slices.get(at)
+      found.rows += rows
+      tally.merge(found.states, states)
+    } else {
+      state.slices.add(at, new Slice(start, rows, states))
+      state.due = Math.min(state.due, dueOf(start, state.time))
+    }
+    touch(state, start)
   }
 
   /** Moves time to the watermark: finals of the windows it closes, corrections of closed ones that got rows, early

@@ -5,7 +5,7 @@ import java.util.{Map => JavaMap}
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.{Column, DataFrame}
-import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeRow}
 import org.apache.spark.sql.headrace.StagePlan
 import org.apache.spark.sql.types.StructType
 
@@ -35,6 +35,15 @@ object Stage {
   final val ROWS = 0
   final val LATE_ROWS = 1
   final val DUPLICATES = 2
+
+  /** The port of rows that were put together on their way in: see Combine. */
+  final val TOGETHER = 9
+
+  /** Makes `payload` a view of this row's payload, which stays where it lies. */
+  def pointPayload(chain: UnsafeRow, payload: UnsafeRow): Unit = {
+    val place = chain.getLong(PAYLOAD) // offset and size of a binary column, as UnsafeRow keeps them
+    payload.pointTo(chain.getBaseObject, chain.getBaseOffset + (place >>> 32), place.toInt)
+  }
 
   /** The step of dead letters: the chain takes them to their topic. */
   final val DEAD_LETTERS = 2000000

@@ -37,13 +37,13 @@ class StageKernel(spec: StageSpec, counters: Counters, sites: Array[Int])
     step.open(key._2, kept.get())
     step.take(rows, clock(now))
     moveTime(key, step, now)
-    step.given
+    step.outcome
   }
 
   /** Turns the wheel, for keys without rows in this batch. */
   override def handleExpiredTimer(key: (Long, Array[Byte]), now: TimerValues, timer: ExpiredTimerInfo): Iterator[InternalRow] = {
     wheel.open()
-    val given = new ArrayList[InternalRow]
+    val results = new ArrayList[InternalRow]
     val turn = wheel.takeDue(moment(now)) { (due, slot, own) =>
       if (!moved.contains(new Key(slot, own))) as((slot, own)) {
         val bytes = kept.get()
@@ -52,18 +52,18 @@ class StageKernel(spec: StageSpec, counters: Counters, sites: Array[Int])
           step.open(own, bytes)
           if (step.entered == due) {
             moveTime((slot, own), step, now)
-            step.given.foreach(given.add(_))
+            step.outcome.foreach(results.add(_))
           }
         }
       }
     }
     // Lazily, so that results of a great many keys are never all in memory.
-    val results = Iterator.continually(turn.next()).takeWhile(identity).flatMap { _ =>
-      val some = given.asScala.toArray
-      given.clear()
+    val spoken = Iterator.continually(turn.next()).takeWhile(identity).flatMap { _ =>
+      val some = results.asScala.toArray
+      results.clear()
       some.iterator
     }
-    results ++ Iterator.single(()).flatMap { _ =>
+    spoken ++ Iterator.single(()).flatMap { _ =>
       // Spark deletes the timer that fired, after this: so the next one needs another moment.
       if (wheel.close()) as(TURNING)(getHandle.registerTimer(if (timer.getExpiryTimeInMs() == FIRST) SECOND else FIRST))
       Iterator.empty

@@ -6,46 +6,30 @@ import java.util.ArrayList
 
 import scala.jdk.CollectionConverters._
 
-import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BasePredicate, BoundReference, Expression, GenericInternalRow, InterpretedUnsafeProjection, JoinedRow, Predicate, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.types.TimestampType
 import org.apache.spark.unsafe.types.UTF8String
 
-import headrace.steps.{BlobReader, BlobWriter, Kind => ValueKind, Order, Passes, Result, Row, State, Step, Times, Verdict}
+import headrace.steps.{BlobReader, BlobWriter, Order, Passes, Result, Row, SlicesState, State, Step, Times, Verdict}
 
 /** `counts`: of this step in this task, by term. */
 final class StageStep(stage: StageSpec, spec: StepSpec, counts: Array[Long]) {
-  private val node = new ObjectMapper().readTree(spec.spec)
-  private val aggregates = Option(node.get("aggregates")).map(_.size).getOrElse(0)
-  private val columns = spec.input.length
+  private val layout = new StepLayout(stage, spec)
+  private val step = layout.step
+  private val slices = Combine.slicesOf(stage, layout).orNull
 
-  /** The payload of a window: its key's columns, the arguments of its aggregates, and for late rows all columns. */
-  private val (places, arguments) = {
-    var next = spec.keys
-    val found = Array.tabulate(aggregates) { i =>
-      if (node.get("aggregates").get(i).get("of").asText.isEmpty) -1 else { next += 1; next - 1 }
-    }
-    (found, next)
-  }
-  private val args = Array.tabulate(columns)(i => if (i >= spec.keys && i < arguments) ValueKind.of(spec.input(i).kind.spark) else null)
-  private val values = spec.output.takeRight(aggregates).map(field => ValueKind.of(field.kind.spark))
-  private val step: Step[State] = Step.of(node, places, args, values, stage.topics)
-
-  /** One text column as key is the key itself; others are kept in the state, since results tell them. */
-  private val keyKept = spec.keys > 1 || (spec.keys == 1 && spec.input(0).kind != TextKind)
-  private val keyKinds = Array.tabulate(spec.keys)(i => ValueKind.of(spec.input(i).kind.spark))
   // Interpreted: a step is made for every task, and generating code for it would cost more than its results.
   private lazy val keyOut = packing((0 until spec.keys).map(column))
   private lazy val resultOut = packing(spec.output.indices.map(i => BoundReference(i, spec.output(i).kind.spark, nullable = true)))
-  private lazy val lateOut = packing((arguments until columns).map(column) :+ BoundReference(columns, TimestampType, nullable = false))
+  private lazy val lateOut = packing((layout.arguments until layout.columns).map(column) :+ BoundReference(layout.columns, TimestampType, nullable = false))
   private lazy val deadOut = new DeadLetter(stage.app, stage.topics, Field.schema(spec.input))
   private val having: BasePredicate = if (spec.having == null) null else Predicate.createInterpreted(spec.having)
   private val passes: Passes = if (having == null) null else result => having.eval(rowOf(result))
 
   // One key at a time: what follows belongs to the key that is open.
   private val row = new Row
-  private val payload = new UnsafeRow(columns)
+  private val payload = new UnsafeRow(layout.columns)
   private val results = new ArrayList[Result]
   private val out = new BlobWriter
   private var rowsOut: ArrayList[InternalRow] = _
@@ -66,7 +50,7 @@ final class StageStep(stage: StageSpec, spec: StepSpec, counts: Array[Long]) {
       val in = new BlobReader(bytes)
       Step.checkVersion(in.byte())
       entered = in.long()
-      if (keyKept) {
+      if (layout.keyKept) {
         val kept = in.binary()
         keyValues = new UnsafeRow(spec.keys)
         keyValues.pointTo(kept, kept.length)
@@ -89,7 +73,7 @@ final class StageStep(stage: StageSpec, spec: StepSpec, counts: Array[Long]) {
     out.clear()
     out.byte(Step.VERSION)
     out.long(entered)
-    if (keyKept) out.binary(keyValues.getBytes)
+    if (layout.keyKept) out.binary(keyValues.getBytes)
     step.write(state, out)
     out.result()
   }
@@ -105,9 +89,27 @@ final class StageStep(stage: StageSpec, spec: StepSpec, counts: Array[Long]) {
     if (step.ordered) takeInOrder(rows, clock)
     else while (rows.hasNext) {
       val chain = rows.next().asInstanceOf[UnsafeRow]
-      point(chain, clock)
-      judged(chain, step.step(state, row, before(chain, clock)), clock)
+      if (chain.getInt(Stage.PORT) == Stage.TOGETHER) takeTogether(chain)
+      else {
+        point(chain, clock)
+        judged(chain, step.step(state, row, before(chain, clock)), clock)
+      }
     }
+
+  /** Rows that were put together before the shuffle. */
+  private def takeTogether(chain: UnsafeRow): Unit = {
+    val in = new BlobReader(chain.getBinary(Stage.PAYLOAD))
+    if (layout.keyKept) {
+      val columns = in.binary()
+      if (keyValues == null) {
+        keyValues = new UnsafeRow(spec.keys)
+        keyValues.pointTo(columns, columns.length)
+      }
+    }
+    val rows = chain.getLong(Stage.OFF)
+    slices.merge(state.asInstanceOf[SlicesState], chain.getLong(Stage.TIME), rows, slices.tally.read(in), before(chain, 0))
+    counts(Counters.IN) += rows
+  }
 
   private def takeInOrder(rows: Iterator[InternalRow], clock: Long): Unit = {
     val sorted = new ArrayList[InOrder]
@@ -159,14 +161,9 @@ final class StageStep(stage: StageSpec, spec: StepSpec, counts: Array[Long]) {
     row.part = chain.getInt(Stage.PART)
     row.off = chain.getLong(Stage.OFF)
     row.id = idOf(chain)
-    pointPayload(chain)
+    Stage.pointPayload(chain, payload)
     row.args = payload
-    if (keyKept && keyValues == null) keyValues = keyOut(payload).copy()
-  }
-
-  private def pointPayload(chain: UnsafeRow): Unit = {
-    val place = chain.getLong(Stage.PAYLOAD) // offset and size of a binary column, as UnsafeRow keeps them
-    payload.pointTo(chain.getBaseObject, chain.getBaseOffset + (place >>> 32), place.toInt)
+    if (layout.keyKept && keyValues == null) keyValues = keyOut(payload).copy()
   }
 
   private def idOf(chain: UnsafeRow): Array[Byte] =
@@ -183,7 +180,7 @@ final class StageStep(stage: StageSpec, spec: StepSpec, counts: Array[Long]) {
       case Verdict.LATE =>
         counts(Counters.LATE) += 1
         if (spec.emitsLate) {
-          pointPayload(chain)
+          Stage.pointPayload(chain, payload)
           val met = Math.max(before(chain, clock), 0) * Times.MILLI
           val told = lateOut(new JoinedRow(payload, new GenericInternalRow(Array[Any](met))))
           rowsOut.add(changed(chain, spec.ordinal, Stage.LATE_ROWS, chain.getBinary(Stage.KEY), told.copy().getBytes))
@@ -194,7 +191,7 @@ final class StageStep(stage: StageSpec, spec: StepSpec, counts: Array[Long]) {
           rowsOut.add(changed(chain, spec.ordinal, Stage.DUPLICATES, chain.getBinary(Stage.KEY), chain.getBinary(Stage.PAYLOAD)))
       case dead =>
         counts(Counters.DEAD) += 1
-        pointPayload(chain)
+        Stage.pointPayload(chain, payload)
         val letter = deadOut.of(Verdict.names(dead), chain.getInt(Stage.SRC), payload)
         val place = deadOut.key(chain.getInt(Stage.SRC), chain.getInt(Stage.PART), chain.getLong(Stage.OFF))
         rowsOut.add(changed(chain, Stage.DEAD_LETTERS, Stage.ROWS, place, letter))
@@ -215,7 +212,7 @@ final class StageStep(stage: StageSpec, spec: StepSpec, counts: Array[Long]) {
   }
 
   /** What this key gave, in order. */
-  def given: Iterator[InternalRow] = if (rowsOut.isEmpty) Iterator.empty else rowsOut.iterator.asScala
+  def outcome: Iterator[InternalRow] = if (rowsOut.isEmpty) Iterator.empty else rowsOut.iterator.asScala
 
   private def sent(result: Result): InternalRow = {
     val id = Ids.stable(stage.app, stage.version, spec.name, new String(key, UTF_8), result.cause)
@@ -230,7 +227,7 @@ final class StageStep(stage: StageSpec, spec: StepSpec, counts: Array[Long]) {
     val told = new Array[Any](spec.output.length)
     var i = 0
     while (i < spec.keys) {
-      told(i) = if (keyKept) keyKinds(i).get(keyValues, i) else UTF8String.fromBytes(key)
+      told(i) = if (layout.keyKept) layout.keyKinds(i).get(keyValues, i) else UTF8String.fromBytes(key)
       i += 1
     }
     val bounded = result.start != Times.NONE

@@ -93,6 +93,7 @@ def feed(spark: Spark, tmp_path: Path) -> Feed:
     return Feed(spark, tmp_path)
 
 
+@pytest.mark.timeout(300)  # half a minute on a quiet machine
 def test_many_steps_in_one_query_say_what_python_says(feed: Feed) -> None:
     """Rule R3, depth 2: random steps side by side in one stage, a restart in the middle of their schedule."""
     random = Random(11)
