@@ -246,6 +246,18 @@ def test_j5_an_answer_stands_only_against_those_of_its_own_batch() -> None:
     assert settle.on_time(spec, state, None) == ([Change(UPDATE, ("Bob",), ("Ann",), 10)], 0)
 
 
+def test_j5_a_right_row_that_returns_with_a_smaller_version_stands_against_its_deletion() -> None:
+    spec, state = Spec(outer=False, width=1), view_join.State()
+    view_join.step(spec, state, Link("o1", 1, ("u1",)))
+    view_join.learn(spec, state, Change(DELETE, ("Ann",), None, 20))
+
+    (before,) = view_join.step(spec, state, Link("o1", 2, ("u1",)))[1]
+    (after,) = view_join.learn(spec, state, Change(INSERT, None, ("Ann",), 15))[1]
+
+    assert (before.values, after.values) == (None, ("u1", "Ann"))
+    assert after.cause > before.cause
+
+
 def test_j5_a_deleted_key_is_forgotten_when_its_time_is_up() -> None:
     shop = Shop()
     shop.batch({"o1": ("u1", 5)})

@@ -102,9 +102,10 @@ def step(spec: Spec, state: State, link: Link) -> tuple[str, list[Answer]]:
 
 
 def learn(spec: Spec, state: State, change: Change) -> tuple[str, list[Answer]]:
-    """The right row has changed: every left row that points to it is answered anew."""
+    """The right row has changed: every left row that points to it is answered anew. Its version grows here even if
+    its table has forgotten a deletion: an answer from before the change must not stand against one after it."""
     state.right = change.after
-    state.version = change.version
+    state.version = max(change.version, state.version + 1)
     return USED, [_answer(spec, state, key) for key in state.links]
 
 
