@@ -6,7 +6,8 @@
 package headrace
 
 import java.math.BigInteger
-import java.util.{ArrayList, Base64, HexFormat}
+import java.nio.ByteBuffer
+import java.util.{ArrayList, Base64, HashMap, HexFormat}
 
 import com.fasterxml.jackson.core.json.JsonReadFeature
 import com.fasterxml.jackson.databind.JsonNode
@@ -28,6 +29,31 @@ object Pure {
   def run(cases: String): String = {
     val found = nodes.arrayNode
     json.readTree(cases).forEach(one => found.add(new Case(one).run()))
+    json.writeValueAsString(found)
+  }
+
+  /** A wheel over batches [{now, add: [[due, slot], ...]}, ...], opened anew for each, as a task does: for each batch the
+    * entries that came up, and how many values the wheel keeps. */
+  def turned(batches: String): String = {
+    val values = new HashMap[ByteBuffer, Array[Byte]]
+    val store = new WheelStore {
+      def get(name: Array[Byte]): Array[Byte] = values.get(ByteBuffer.wrap(name))
+      def put(name: Array[Byte], bytes: Array[Byte]): Unit = values.put(ByteBuffer.wrap(name), bytes)
+      def remove(name: Array[Byte]): Unit = values.remove(ByteBuffer.wrap(name))
+    }
+    val found = nodes.arrayNode
+    json.readTree(batches).forEach { batch =>
+      val told = found.addObject()
+      val up = told.putArray("up")
+      val wheel = new Wheel(store)
+      wheel.open()
+      val now = moment(batch.get("now"))
+      batch.get("add").forEach(one => wheel.add(one.get(0).asLong, one.get(1).asLong, Array[Byte](7), now))
+      val turn = wheel.takeDue(now)((due, slot, _) => up.addArray().add(due).add(slot))
+      while (turn.next()) {}
+      wheel.close()
+      told.put("kept", values.size)
+    }
     json.writeValueAsString(found)
   }
 
