@@ -150,11 +150,16 @@ def test_doctor_finds_all_well_where_all_is_well(headrace: Headrace, stack: Addr
     assert "stack   kafka answers at" in headrace("doctor", "--no-spark").out
 
 
-def test_doctor_runs_a_query_through_spark(headrace: Headrace, stack: Addresses) -> None:
+def test_doctor_runs_a_query_through_spark_also_on_the_wheels_java(
+    headrace: Headrace, stack: Addresses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADRACE_JAVA", "wheel")  # tests/spark runs on the machine's own, where there is one
     command = [sys.executable, "-m", "headrace", "doctor", "--json"]  # a Spark of its own: one per process
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    (spark,) = [row for row in msgspec.json.decode(done.stdout) if row["check"] == "spark"]
-    assert (spark["severity"], spark["what"][:24]) == ("fine", "Spark answered a query t")
+    found = {row["check"]: row for row in msgspec.json.decode(done.stdout)}
+    assert found["java"]["what"].startswith("Java 25 at ")
+    assert found["spark"]["severity"] == "fine"
+    assert found["spark"]["what"].startswith("Spark answered a query through a Python worker")
 
 
 def test_doctor_warns_of_topics_that_others_made_with_other_rules(

@@ -1,4 +1,4 @@
-"""The session: starts on either Java, holds its settings, ends with its Python process, fails in our words."""
+"""The session: holds its settings, ends with its Python process, fails in our words."""
 
 import os
 import signal
@@ -19,10 +19,9 @@ from headrace.spark.trouble import translated
 CHILD = """
 import signal, sys, time
 from headrace.base.settings import load
-from headrace.spark.session import probe, start
+from headrace.spark.session import start
 spark = start(load({"home": sys.argv[1], "spark.driver_memory": "512m"}), profile="test")
-java = spark.session._jvm.java.lang.System.getProperty("java.version")
-print(spark.gateway.process.pid, java, probe(spark).total_seconds() > 0, flush=True)
+print(spark.gateway.process.pid, flush=True)
 sys.stdin.readline()
 signal.signal(signal.SIGALRM, lambda *_: sys.exit("interrupted"))
 signal.setitimer(signal.ITIMER_REAL, 0.5)
@@ -38,14 +37,13 @@ print(spark.healthy())
 """
 
 
-def child(home: Path, **environment: str) -> subprocess.Popen[str]:
+def child(home: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", CHILD, home],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env=os.environ | environment,
     )
 
 
@@ -87,19 +85,16 @@ def test_an_unknown_profile_is_refused(settings: Settings) -> None:
         spark_settings(settings, "fast")  # type: ignore[arg-type]
 
 
-def test_the_wheels_java_does_too_and_stop_ends_the_jvm_even_after_a_call_was_broken_off(tmp_path: Path) -> None:
-    with child(tmp_path, HEADRACE_JAVA="wheel") as process:
-        said = process.stdout.readline()  # type: ignore[union-attr]
-        pid, java, worked = said.split()
-        assert java.startswith("25")
-        assert worked == "True"
+def test_stop_ends_the_jvm_even_after_a_call_was_broken_off(tmp_path: Path) -> None:
+    with child(tmp_path) as process:
+        jvm = int(process.stdout.readline())  # type: ignore[union-attr]
         assert process.communicate("\n")[0].strip() == "True False"
-    assert not running(int(pid))
+    assert not running(jvm)
 
 
 def test_kill_9_of_python_ends_its_jvm_within_two_seconds(tmp_path: Path) -> None:
     with child(tmp_path) as process:
-        jvm = int(process.stdout.readline().split()[0])  # type: ignore[union-attr]
+        jvm = int(process.stdout.readline())  # type: ignore[union-attr]
         assert running(jvm)
         process.send_signal(signal.SIGKILL)
     until = time.monotonic() + 2
