@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,6 +13,9 @@ from headrace.base.settings import Settings, load
 from headrace.log.broker import Broker
 from headrace.stack import stack as embedded
 from headrace.stack.stack import Addresses
+
+if TYPE_CHECKING:
+    from headrace.spark.session import Spark
 
 
 @pytest.fixture(scope="session")
@@ -34,6 +38,15 @@ def broker(settings: Settings) -> Broker:
 def stack(settings: Settings, broker: Broker) -> Addresses:
     """Kafka, PostgreSQL and Redis."""
     return embedded.up(settings.home, settings.cache, foreground=True)
+
+
+@pytest.fixture(scope="session")
+def spark(settings: Settings) -> Iterator[Spark]:
+    """The one Spark of this process: starting a JVM costs seconds."""
+    from headrace.spark.session import start
+
+    with start(settings, profile="test", app_name="tests") as running:
+        yield running
 
 
 @pytest.fixture
