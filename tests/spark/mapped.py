@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import headrace as hr
@@ -97,3 +99,12 @@ def fussy(row: Any) -> Everything:
     if row.page == "bad":
         raise ValueError("not this page")
     return same(row)
+
+
+def dies_once(row: Any) -> Told:
+    """Ends its worker process the first time; what it leaves behind at `page` says that it did."""
+    try:
+        with Path(row.page).open("x"):
+            os._exit(1)
+    except FileExistsError:
+        return Told(row.page, "survived", 1)

@@ -107,6 +107,7 @@ def test_b1_a_record_that_cannot_be_read_is_a_dead_letter_with_its_reason_and_it
     assert (letter.id, letter.reason) == (f"site/{ran.flowing.topic}/0/{offset}", reason)
     assert letter.error
     assert (letter.key, letter.value, letter.headers) == (b"a key", value, (("trace", b"t1"),))
+    assert letter.time.year > 2020  # when it died: its own time is not known
 
 
 def test_b1_the_stream_goes_on(ran: Ran) -> None:

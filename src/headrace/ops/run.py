@@ -73,11 +73,11 @@ def run(
     """Starts an app from where it stopped; `fresh` forgets its state and begins anew."""
     plan = build(app)
     broker = endpoints.broker(settings)
-    make_topics(broker, plan, app.topics, say)
     jobs = [
         Job(plan=plan, flow=flow, mode=mode, broker=broker, checkpoint=Checkpoint.of(settings.home, plan, flow))
         for flow in plan.flows
     ]
+    make_topics(broker, plan, app.topics, say)
     if fresh:
         for job in jobs:
             job.checkpoint.remove()

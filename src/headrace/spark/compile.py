@@ -21,6 +21,8 @@ from headrace.spark.letters import RECORD, grave, letter, no_record
 from headrace.spark.routes import CHAIN, Gate, Route, routed
 from headrace.spark.stages import staged
 
+NO_TIME = 0
+"""On the chain, whose times are never null: the event time of a dead row that has none."""
 LARGEST = 1_000_000
 """Bytes of a value. Brokers take records of 1 MiB with key, headers and all, unless told otherwise."""
 
@@ -162,7 +164,7 @@ class Compiler:
     def _dead_row(self, meta: dict[str, Any], record: list[Any]) -> dict[str, Any]:
         return {
             **meta,
-            "time": sf.coalesce(meta["time"], sf.lit(0)),
+            "time": sf.coalesce(meta["time"], sf.lit(NO_TIME)),
             "step": sf.lit(DEAD),
             "port": sf.lit(0),
             "key": sf.lit(None).cast("binary"),
@@ -182,8 +184,10 @@ class Compiler:
             topic = sf.when(here, sf.lit(leaving.topic.name)).otherwise(topic)
             value = sf.when(here, self.chain.encoded(leaving.columns)).otherwise(value)
             headers = sf.when(here, self.chain.headers(self.plan, self.flow, leaving)).otherwise(headers)
-        made = {"topic": topic, "key": key, "value": value, "headers": headers}
-        kept = ("step", "time", "src", "part", "off", "id")
+        # A record that could not be decoded has no event time: its letter is dated when it is written.
+        time = sf.when((sf.col("step") != DEAD) | (sf.col("time") != NO_TIME), sf.col("time"))
+        made = {"topic": topic, "key": key, "value": value, "time": time, "headers": headers}
+        kept = ("step", "src", "part", "off", "id")
         return self._fitting(frame.select(*kept, *(column.alias(name) for name, column in made.items())))
 
     def _fitting(self, records: Any) -> Any:

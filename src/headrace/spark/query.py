@@ -95,7 +95,7 @@ def start(spark: Spark, job: Job) -> Any:
         source = read_log(spark, job.source(), client)
         records = Compiler(job.plan, job.flow, Chain(spark)).records(source)
         if job.span.emit_from is not None:
-            records = records.where(records["time"] >= micros(job.span.emit_from))
+            records = records.where((records["time"] >= micros(job.span.emit_from)) | records["time"].isNull())
         writer = records.writeStream.outputMode("update").queryName(f"{job.plan.app}/{job.flow.name}")
         writer = writer.option("checkpointLocation", str(job.checkpoint.spark))
         write_log(spark, writer, client | {"max.request.size": str(ROOMY)}, realtime=job.mode == "realtime")
@@ -171,9 +171,10 @@ class Running:
                 if isinstance(trouble, _FINAL) or trouble.code in _FINAL_CODES or not self.spark.healthy():
                     self.error = trouble
                     break
-                wait = FIRST_WAIT if datetime.now(UTC) - began > CALM else min(wait * 2, LONGEST_WAIT)
+                wait = FIRST_WAIT if datetime.now(UTC) - began > CALM else wait
                 self._show(state="restarting", error=str(trouble), restarts=self.snapshot.restarts + 1)
                 self._stop.wait(wait.total_seconds())
+                wait = min(wait * 2, LONGEST_WAIT)
         except Exception as broken:  # a fault of ours must not look like an end
             self.error = FlowFailed(f"{self.job.flow.name} broke: {broken!r}", why=traceback.format_exc())
         finally:

@@ -1,0 +1,173 @@
+"""Running, replaying and explaining an app: refusals, restarts, what is said and what is left alone."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headrace as hr
+from headrace.base.errors import CheckpointInUse, FunctionFailed, ModeRefused, PlanChanged
+from headrace.base.settings import Settings, load
+from headrace.log.broker import Broker
+from headrace.log.produce import Producer
+from headrace.log.read import read
+from headrace.log.topics import ensure, widths
+from headrace.model.topic import Topic
+from headrace.observe.snapshot import FlowSnapshot
+from headrace.ops.explain import described, explain
+from headrace.ops.replay import plan_replay, replay
+from headrace.ops.run import run
+from headrace.spark.session import Spark
+from tests.spark import mapped
+from tests.spark.flowing import until
+from tests.spark.test_modes import event_on, visits
+
+DAY = datetime(2020, 1, 1, 10, tzinfo=UTC)
+
+
+@pytest.fixture
+def at_home(broker: Broker, settings: Settings, tmp_path: Path) -> Settings:
+    """A home of this test's own, on the tests' broker."""
+    mine = {"home": str(tmp_path / "home"), "cache": str(settings.cache), "kafka.bootstrap": broker.bootstrap}
+    return load(mine, root=tmp_path, env={})
+
+
+def site(topic: str, size: str = "10 min", event: Any = None) -> hr.App:
+    app = hr.App("site")
+    windows = app.stream(event or event_on(topic), disorder="0 s", idle="1 s")
+    counted = windows.window(hr.hopping(size, every="5 min"), lateness="10 min").agg(times=hr.count())
+    counted.to(app.topic(f"{topic}-out", partitions=1))
+    return app
+
+
+def send(broker: Broker, event: Any, rows: list[Any]) -> None:
+    ensure(broker, Topic(name=event.__headrace__.topic, partitions=1))
+    with Producer(broker, event, acks=1) as producer:
+        producer.send_many(rows)
+
+
+def test_an_app_runs_from_its_state_and_a_changed_one_is_refused_with_the_difference(
+    spark: Spark, broker: Broker, at_home: Settings, topic: str
+) -> None:
+    event = event_on(topic)
+    rows = visits(event)[:60]
+    send(broker, event, rows)
+    said: list[str] = []
+    seen: list[FlowSnapshot] = []
+
+    with run(site(topic), at_home, spark=spark, say=said.append, tell=seen.append) as running:
+        until(lambda: sum(s.rows for s in seen) == len(rows))
+        with pytest.raises(CheckpointInUse):
+            run(site(topic), at_home, spark=spark)
+        with pytest.raises(CheckpointInUse):  # nor is its state taken away under its feet
+            run(site(topic), at_home, spark=spark, fresh=True)
+    assert said == [f"made topics {topic}-out, {topic}.dead"]
+    assert spark.healthy()  # it was not this run's own
+    assert running.flows[0].snapshot.state == "stopped"
+    assert [s.state for s in seen][:2] == ["running", "running"]
+    with pytest.raises(PlanChanged) as changed:
+        run(site(topic, "20 min"), at_home, spark=spark)
+    before, after = changed.value.why.splitlines()[1:]
+    assert before.startswith(f"-window-1: from {topic}, window hopping 10 min")
+    assert after.startswith(f"+window-1: from {topic}, window hopping 20 min")
+
+    # it goes on where it stopped
+    send(broker, event, [event("next", "p0", DAY + timedelta(hours=3), 0)])
+    seen.clear()
+    with run(site(topic), at_home, spark=spark, tell=seen.append):
+        until(lambda: sum(s.rows for s in seen) == 1)
+    counts = {one.step: one for one in seen[-1].counts}
+    assert counts[topic].entered == len(rows) + 1  # since its state began
+
+    # and fresh begins anew
+    seen.clear()
+    with run(site(topic, "20 min"), at_home, spark=spark, fresh=True, tell=seen.append):
+        until(lambda: sum(s.rows for s in seen) == len(rows) + 1)
+    assert all(one.missing == 0 for one in seen[-1].counts)
+
+
+def test_a_replay_writes_whole_results_from_its_start_on_into_topics_of_its_own(
+    spark: Spark, broker: Broker, at_home: Settings, topic: str
+) -> None:
+    event = event_on(topic)
+    send(broker, event, visits(event)[:60])
+    start = DAY + timedelta(minutes=30)
+    chosen = plan_replay(site(topic), into="again", start=start, until=None)
+    assert chosen.outputs == (f"{topic}-out.again",)
+    assert chosen.read_from == start - timedelta(minutes=20)  # size and lateness: as far back as state reaches
+
+    with replay(chosen, at_home, spark=spark) as running:
+        running.wait()
+
+    assert f"{topic}-out" not in widths(broker)  # the live version's are not touched
+    found = results(broker, f"{topic}-out.again")
+    with hr.testing.run(site(topic)) as t:
+        t.send(*visits(event)[:60])
+        t.end()
+        whole = {(r.page, r.window_start, r.times) for r in t.read(f"{topic}-out") if r.window_end > start}
+    assert found == whole
+
+
+def results(broker: Broker, topic: str) -> set[tuple[str, datetime, int]]:
+    rows = [json.loads(message.value()) for message in read(broker, topic)]
+    assert {row["kind"] for row in rows} == {"final"}
+    return {(row["page"], datetime.fromisoformat(row["window_start"]), row["times"]) for row in rows}
+
+
+def test_a_flow_whose_worker_dies_is_started_again_and_loses_nothing(
+    spark: Spark, broker: Broker, at_home: Settings, topic: str, tmp_path: Path
+) -> None:
+    event = event_on(topic)
+    app = hr.App("site")
+    app.stream(event, disorder="0 s").map(mapped.dies_once, mapped.Told).to(app.topic(f"{topic}-out"), key="page")
+    send(broker, event, [event("v", str(tmp_path / "died"), DAY, 1)])
+    seen: list[FlowSnapshot] = []
+
+    with run(app, at_home, spark=spark, tell=seen.append) as running:
+        until(lambda: any(s.rows for s in seen))
+
+    assert running.flows[0].error is None
+    assert "restarting" in [s.state for s in seen]
+    assert seen[-1].restarts == 1
+    assert [(one.entered, one.used) for one in seen[-1].counts] == [(1, 1), (1, 1)]  # the broken batch is not counted
+
+
+def test_an_error_that_trying_again_cannot_cure_ends_the_run(
+    spark: Spark, broker: Broker, at_home: Settings, topic: str
+) -> None:
+    event = event_on(topic)
+    app = hr.App("site")
+    fails = app.stream(event, disorder="0 s").map(mapped.fussy, mapped.Everything, on_error="stop")
+    fails.to(app.topic(f"{topic}-out"), key="page")
+    send(broker, event, visits(event)[:1])
+
+    with run(app, at_home, spark=spark) as running, pytest.raises(FunctionFailed, match="fussy failed on"):
+        running.wait()
+
+
+def test_a_mode_that_a_flow_does_not_allow_is_refused_before_anything_starts(at_home: Settings, topic: str) -> None:
+    with pytest.raises(ModeRefused, match="cannot run as realtime"):
+        run(site(topic), at_home, mode="realtime")
+
+
+def test_explain_knows_the_partitions_of_a_topic_that_is_there(at_home: Settings, broker: Broker, topic: str) -> None:
+    ensure(broker, Topic(name=topic, partitions=3))
+
+    assert f"topic {topic}, 3 partitions" in explain(site(topic), at_home)
+    (flow,) = described(site(topic), at_home)
+    assert flow["partitions"] == {topic: 3}
+    assert flow["modes"] == {
+        "live": "yes",
+        "history": "yes",
+        "realtime": [
+            "window-1 closes windows, and the watermark stands still inside a real-time interval (rule R5)",
+        ],
+    }
+
+
+def test_explain_needs_no_broker(tmp_path: Path, topic: str) -> None:
+    assert f"topic {topic}, disorder" in explain(site(topic), load({"home": str(tmp_path)}, root=tmp_path, env={}))
