@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 State = Literal["running", "stopped", "dead", "silent", "refused"]
-"""`dead`: it ended by itself or was killed; `silent`: it should answer and does not; `refused`: it answers, and does not
-let us in."""
+"""`dead`: it ended by itself or was killed; `silent`: it should answer and does not; `refused`: it answers, but does
+not let us in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
