@@ -2,7 +2,7 @@
 
     python benchmarks/flows.py [--events N] [--laps N] [--only NAME]
 
-Ours is the product's own way (a declared app, run over history); stock reads with its connector, from_json, withWatermark,
+Ours is the product's own way (a declared app, run over history); stock reads with connector, from_json, withWatermark,
 groupBy(window), to_json, and writes with its connector, in append mode, so that both write each window once. They take
 turns in JVMs of their own; the best lap counts. The first lap of each includes compiling its code.
 """

@@ -50,7 +50,7 @@ def at_close(stream: Any) -> Any:
 
 
 def send(broker: Broker, topic: str, rate: int, stop: Connection) -> None:
-    """Sends at the rate until told to end; gives the time of every event, by key, and of the event that closed a window."""
+    """Sends at the rate until told to end; gives the time of each event, by key, and of the one that closed a window."""
     client = Producer(broker.config({"linger.ms": 0, "acks": "all", "enable.idempotence": True}))
     sent: dict[str, list[int]] = defaultdict(list)
     frontiers = [0] * payments.PARTITIONS
@@ -84,8 +84,7 @@ def read(broker: Broker, topic: str, stop: Connection) -> None:
     client.assign([TopicPartition(topic, p, 0) for p in range(payments.PARTITIONS)])
     got: list[tuple[int, bytes]] = []
     while not stop.poll():
-        for message in client.consume(500, 0.005):
-            got.append((time.time_ns() // 1000, message.value()))
+        got.extend((time.time_ns() // 1000, message.value()) for message in client.consume(500, 0.005))
     client.close()
     stop.recv()
     stop.send(got)
