@@ -50,7 +50,7 @@ def at_close(stream: Any) -> Any:
 
 
 def send(broker: Broker, topic: str, rate: int, stop: Connection) -> None:
-    """Sends at the rate until told to end; gives the time of each event, by key, and of the one that closed a window."""
+    """Sends at the rate until told to end: gives the times of events, by key, and of the one that closed a window."""
     client = Producer(broker.config({"linger.ms": 0, "acks": "all", "enable.idempotence": True}))
     sent: dict[str, list[int]] = defaultdict(list)
     frontiers = [0] * payments.PARTITIONS
