@@ -30,7 +30,7 @@ from headrace.base.settings import Settings
 from headrace.log import topics
 from headrace.log.broker import Broker
 from headrace.model.topic import Topic
-from headrace.ops.run import graves
+from headrace.ops.run import make_topics
 from headrace.plan.plan import build
 from headrace.spark.checkpoint import Checkpoint
 from headrace.spark.query import Job, start
@@ -39,6 +39,7 @@ from headrace.spark.session import start as start_spark
 WINDOW = timedelta(seconds=1)
 KEYS = 1_000
 PHASES = ("latestOffset", "queryPlanning", "getBatch", "walCommit", "addBatch", "commitBatch", "commitOffsets")
+STATE = ("allUpdatesTimeMs", "allRemovalsTimeMs", "commitTimeMs")
 
 
 def on_change(stream: Any) -> Any:
@@ -50,7 +51,7 @@ def at_close(stream: Any) -> Any:
 
 
 def send(broker: Broker, topic: str, rate: int, stop: Connection) -> None:
-    """Sends at the rate until told to end: gives the times of events, by key, and of the one that closed a window."""
+    """Sends at the rate until told to end; gives the times of all events, by key, and of those that closed windows."""
     client = Producer(broker.config({"linger.ms": 0, "acks": "all", "enable.idempotence": True}))
     sent: dict[str, list[int]] = defaultdict(list)
     frontiers = [0] * payments.PARTITIONS
@@ -84,7 +85,9 @@ def read(broker: Broker, topic: str, stop: Connection) -> None:
     client.assign([TopicPartition(topic, p, 0) for p in range(payments.PARTITIONS)])
     got: list[tuple[int, bytes]] = []
     while not stop.poll():
-        got.extend((time.time_ns() // 1000, message.value()) for message in client.consume(500, 0.005))
+        messages = client.consume(500, 0.005)
+        now = time.time_ns() // 1000
+        got += [(now, message.value()) for message in messages]
     client.close()
     stop.recv()
     stop.send(got)
@@ -100,7 +103,8 @@ def measure(
     )
     plan = build(app)
     (flow,) = plan.flows
-    topics.ensure(broker, Topic(name=f"in-{name}", partitions=payments.PARTITIONS), *app.topics[1:], *graves(plan))
+    topics.ensure(broker, Topic(name=f"in-{name}", partitions=payments.PARTITIONS))
+    make_topics(broker, plan, app.topics, lambda _: None)
     job = Job(plan=plan, flow=flow, mode="live", broker=broker, checkpoint=Checkpoint.of(settings.home, plan, flow))
     query = start(spark, job)
     spawn = get_context("spawn")
@@ -187,17 +191,9 @@ def show(table: Table, what: str, found: list[float], aim: int, progress: list[d
         Line(what="  a batch", figure=f"{whole[len(whole) // 2]:.0f} ms", beside=f"{rows:.0f} rows; mean ms: {phases}")
     )
     state = [p["stateOperators"][0] for p in full if p["stateOperators"]]
-    of_state = {
-        name: sum(o[name] for o in state) / len(state)
-        for name in ("allUpdatesTimeMs", "allRemovalsTimeMs", "commitTimeMs")
-    }
-    told = ", ".join(f"{name} {value:.0f}" for name, value in of_state.items())
+    told = ", ".join(f"{name} {sum(o[name] for o in state) / len(state):.0f}" for name in STATE)
     table.add(
-        Line(
-            what="  its state, summed over tasks",
-            figure=f"{state[-1]['numRowsTotal']:,} rows",
-            beside=f"mean ms: {told}",
-        )
+        Line(what="  its state", figure=f"{state[-1]['numRowsTotal']:,} rows", beside=f"ms over all tasks: {told}")
     )
 
 

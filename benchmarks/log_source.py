@@ -2,7 +2,7 @@
 
     python benchmarks/log_source.py [--events N] [--laps N]
 
-Both read all of it (availableNow) into a sink that looks at two columns and drops it. Ours decodes and validates every
+Both read all of it (availableNow) into a sink that looks at two columns and drops them. Ours decodes and checks every
 record on the way; stock is shown bare (bytes only) and with from_json, which is what decoding takes there. They take
 turns; the best lap counts, since what disturbs a run on a shared machine only ever slows it.
 """

@@ -60,7 +60,11 @@ def fill(broker: Broker, topic: str, count: int, keys: int) -> None:
     topics.ensure(broker, Topic(name=topic, partitions=PARTITIONS))
     step = SPAN // timedelta(microseconds=1) // count
     begin = micros(START)
-    send(broker, topic, (_payment(n, begin + n * step - n * 7919 % 18_000_000, keys) for n in range(count)))
+    send(
+        broker,
+        topic,
+        (record(n, begin + n * step - n * 7919 % 18_000_000, n * 2_654_435_761 % keys) for n in range(count)),
+    )
 
 
 def send(broker: Broker, topic: str, records: Iterable[tuple[str, str, int]]) -> None:
@@ -76,14 +80,15 @@ def send(broker: Broker, topic: str, records: Iterable[tuple[str, str, int]]) ->
     client.flush()
 
 
-def _payment(n: int, at: int, keys: int) -> tuple[str, str, int]:
-    card = f"card-{n * 2_654_435_761 % keys}"
+def record(n: int, at: int, card: int) -> tuple[str, str, int]:
+    """The n-th payment, at this time in micros, as (key, value, time in ms)."""
+    key = f"card-{card}"
     cents = n * 40_503 % 100_000
     value = (
-        f'{{"payment_id":"p-{n}","card_id":"{card}","terminal_id":"t-{n % 500}",'
+        f'{{"payment_id":"p-{n}","card_id":"{key}","terminal_id":"t-{n % 500}",'
         f'"amount":"{cents // 100}.{cents % 100:02}","country":"DE","at":"{rfc3339(from_micros(at))}"}}'
     )
-    return card, value, at // 1000
+    return key, value, at // 1000
 
 
 def counted(broker: Broker, *names: str) -> int:

@@ -33,7 +33,7 @@ STOCK = (
 # What only our source and sink understand.
 _OURS_ONLY = ("spark.sql.extensions", "spark.sql.streaming.noDataMicroBatches.enabled")
 
-_spark: Spark
+_here: list[Spark] = []  # the one of this process
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Spent:
 
 def session() -> Spark:
     """The Spark of this process."""
-    return _spark
+    return _here[0]
 
 
 @contextmanager
@@ -86,24 +86,22 @@ def _measured(work: Callable[..., Any], *arguments: Any) -> Spent:
 
 
 def _cpu() -> float:
-    used = [psutil.Process().cpu_times(), psutil.Process(_spark.gateway.process.pid).cpu_times()]
+    used = [psutil.Process().cpu_times(), psutil.Process(session().gateway.process.pid).cpu_times()]
     return sum(one.user + one.system for one in used)
 
 
 def _start_ours(settings: Settings) -> None:
-    global _spark
-    _spark = start(settings, app_name="ours")
+    _here.append(start(settings, app_name="ours"))
 
 
 def _start_stock(settings: Settings) -> None:
-    global _spark
     log = settings.home / "logs" / "spark-stock.log"
     classpath = [kernels_jar(settings.cache), *stock_jars(settings.cache)]  # of the kernels: only the file system
     gateway = launch(classpath=classpath, options=jvm_options(settings, "live"), log=log)
     conf = {name: value for name, value in spark_settings(settings, "live").items() if name not in _OURS_ONLY}
     scratch = settings.home / "spark" / "scratch-stock"
     made = _session(gateway, conf | {"spark.app.name": "stock", "spark.local.dir": str(scratch)})
-    _spark = Spark(session=made, jvm=None, log=log, gateway=gateway)
+    _here.append(Spark(session=made, jvm=None, log=log, gateway=gateway))
 
 
 def stock_jars(cache: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""The one table that a benchmark prints: what was measured, the figure, its ratio, the target, whether it is met."""
+"""The one table that a benchmark prints: what was measured, the figure, its ratio, the target, met or not."""
 
 from __future__ import annotations
 
