@@ -19,7 +19,7 @@ class BatchCut(spec: LogSpec, broker: LogBroker) {
   private def aligned(from: Map[Place, Long], want: Map[Place, Long], after: Long): (Map[Place, Long], Long) = {
     val open = want.collect { case (p, end) if end > from(p) => p }
     if (open.isEmpty) return (want, after)
-    val max = math.min(spec.maxRecords, BatchCut.AlignedRecords)
+    val max = spec.maxRecords
     def at(ms: Long): Map[Place, Long] = {
       val found = broker.since(open, ms)
       want.map { case (p, end) => p -> found.get(p).map(f => math.min(end, math.max(from(p), f._1))).getOrElse(end) }
@@ -45,5 +45,4 @@ class BatchCut(spec: LogSpec, broker: LogBroker) {
 
 object BatchCut {
   private val FirstStep = 60000L
-  private val AlignedRecords = 100000L
 }

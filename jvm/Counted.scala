@@ -17,6 +17,9 @@ case class Counted(child: Expression, counters: Counters, site: Int, step: Int, 
   override def nullable: Boolean = false
   override def prettyName: String = "counted"
 
+  // Spark writes every batch's plan as text, and the counters with all they hold would stand in it.
+  override protected def stringArgs: Iterator[Any] = Iterator(child, step)
+
   // To Catalyst it gives another answer each time: so it is neither asked twice, nor moved, nor left out.
   override lazy val deterministic: Boolean = false
 

@@ -205,13 +205,18 @@ class Running:
     def _look(self, query: Any) -> None:
         """Takes in every batch that has ended since the last look."""
         last = query.lastProgress
-        if last is None or last.batchId <= self._batch:
+        if last is None or not self._is_new(last):
             return
-        fresh = [p for p in query.recentProgress if p.batchId > self._batch]
+        # Spark gives the last hundred as text each time: asked for only if some ended unseen.
+        fresh = [last] if last.batchId == self._batch + 1 else [p for p in query.recentProgress if self._is_new(p)]
         self._batch = fresh[-1].batchId
         self._totals.take(self.spark.jvm.Counters.take(str(query.runId)), ended=self._batch)
         for progress in fresh:
             self._take(json.loads(progress.json))
+
+    def _is_new(self, progress: Any) -> bool:
+        """Of a batch that ran: a query with nothing to do tells the number of its next one now and then."""
+        return progress.batchId > self._batch and "addBatch" in progress.durationMs
 
     def _take(self, progress: dict[str, Any]) -> None:
         source = progress["sources"][0] if progress["sources"] else {}
