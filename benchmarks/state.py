@@ -73,7 +73,7 @@ def sizes(table: Table, settings: Settings, broker: Broker, spark: Spark, count:
         name = next(names)
         beside = f"{keys:,} keys of {key:.0f} bytes"
         if name in EACH:
-            parts, what = EACH[name]
+            parts, what = min(EACH[name][0], count // KEYS), EACH[name][1]
             beside += f", {value / parts:.1f} bytes per key and {what} ({parts} each)"
         table.add(Line(what=name, figure=f"{value:,.0f} bytes/key", beside=beside))
 
@@ -110,7 +110,9 @@ def flat(table: Table, settings: Settings, broker: Broker, spark: Spark, count: 
                 looks.append((read[0], *_memory(spark), told.state_bytes / 2**20, told.state_keys))
 
     checkpoint = Checkpoint.of(settings.home, plan, flow)
-    running = Running(spark, Job(plan=plan, flow=flow, mode="history", broker=broker, checkpoint=checkpoint), look)
+    batch = count // (2 * LOOKS)
+    job = Job(plan=plan, flow=flow, mode="history", broker=broker, checkpoint=checkpoint, max_records=batch)
+    running = Running(spark, job, look)
     running.wait()
     if running.error:
         raise running.error
