@@ -69,6 +69,16 @@ def test_an_advertised_address_that_is_dead_is_named(broker: Broker) -> None:
     assert "advertised.listeners" in refused.value.fix
 
 
+def test_an_advertised_address_is_named_also_when_the_first_answer_came_too_late(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.log.broker._FIRST_LOOK", 0.000_001)
+    dead = free_port()
+    with misadvertised(broker, dead) as door, pytest.raises(BrokerUnreachable) as refused:
+        Broker(bootstrap=door).reach(within="1 s")
+    assert refused.value.what == f"the broker at {door} advertises 127.0.0.1:{dead}, which cannot be reached"
+
+
 def test_what_is_no_address_is_said_so() -> None:
     with pytest.raises(BrokerUnreachable, match="is not host:port"):
         Broker(bootstrap="kafka").reach()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -37,6 +38,9 @@ _SILENT = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIME
 
 _REFUSED = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL)
 _FIRST_LOOK = 0.2  # seconds until the first time we ask what the client has heard; doubled each time
+
+_SENT_ON = re.compile(r"(?:\w+://)?(?P<address>\S+:\d+)/\d+: (?P<trouble>.*)")
+"""The client's complaint about a broker that another one named: only those have a number."""
 
 _SETTLING = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -123,11 +127,7 @@ class Broker:
         advertised = tuple(f"{one.host}:{one.port}" for one in self.catalogue(within=within).brokers.values())
         for address in advertised:
             if trouble := _dead(address):
-                raise BrokerUnreachable(
-                    f"the broker at {self.bootstrap} advertises {address}, which cannot be reached",
-                    why=f"clients are sent on from the first address to the advertised one: {trouble}",
-                    fix="set the broker's advertised.listeners to an address that this machine can reach",
-                )
+                raise self._misled(address, trouble)
         return advertised
 
     def _introduced(self, wait: timedelta) -> tuple[AdminClient, Any]:
@@ -154,6 +154,9 @@ class Broker:
                 left = wait.total_seconds() - (time.monotonic() - started)
                 if left <= 0:
                     told = [e.str() for e in (*heard, silent.args[0]) if e.code() != KafkaError._ALL_BROKERS_DOWN]
+                    # It did answer, but too late for our question: since then the client asks only whom it was told of.
+                    if sent_on := next(filter(None, map(_SENT_ON.match, told)), None):
+                        raise self._misled(sent_on["address"], sent_on["trouble"]) from None
                     raise BrokerUnreachable(
                         f"what listens at {self.bootstrap} does not answer as a broker",
                         why=f"asked with security {self.security} it said nothing of use in {show(wait)}: {told[0]}; "
@@ -167,6 +170,13 @@ class Broker:
         troubles = [_dead(address.strip()) for address in self.bootstrap.split(",")]
         if all(troubles):
             raise self._unreachable("; ".join(troubles))
+
+    def _misled(self, address: str, trouble: str) -> BrokerUnreachable:
+        return BrokerUnreachable(
+            f"the broker at {self.bootstrap} advertises {address}, which cannot be reached",
+            why=f"clients are sent on from the first address to the advertised one: {trouble}",
+            fix="set the broker's advertised.listeners to an address that this machine can reach",
+        )
 
     def _unreachable(self, why: str) -> BrokerUnreachable:
         return BrokerUnreachable(
