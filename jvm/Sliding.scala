@@ -10,7 +10,6 @@ import java.util.ArrayList
 import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 
-import headrace.Ids
 
 /** A row, and what its window has sent. `stale`: a row came behind it since its last result. */
 final class Held(val row: Row, val sent: Sent) {
@@ -96,7 +95,7 @@ final class Sliding(spec: JsonNode, tally: Tally, args: Array[Kind], results: Ar
       if (isDue(held, time)) {
         val sent = held.sent
         val kind = if (sent.closed) Emission.CORRECTION else Emission.FINAL
-        val result = new Result(t - size, t, kind, sent.revision, running.values(), t, s"${cause(held.row)}/${sent.revision}")
+        val result = new Result(t - size, t, kind, sent.revision, running.values(), t, s"${Cause.of(held.row, topics)}/${sent.revision}")
         Emission.send(out, sent, result, running.rows, clock, passes)
         held.stale = false
       }
@@ -116,11 +115,6 @@ final class Sliding(spec: JsonNode, tally: Tally, args: Array[Kind], results: Ar
     state.rows.subList(0, used).clear()
     used
   }
-
-  /** Rule D2: a row of the log is known by its place, a derived row by its id. */
-  private def cause(row: Row): String =
-    if (row.id.length == Ids.Length) Ids.hex(row.id)
-    else Ids.cause(s"${topics(row.src)}/${row.part}/${row.off}", if (row.id.length == 0) null else row.id)
 
   /** The row free of the memory it came in. */
   private def kept(row: Row): Row = {

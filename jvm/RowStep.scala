@@ -1,0 +1,93 @@
+/** A step that gives rows: joins, tables, views and patterns. Each mirrors the Python step of the same name.
+  *
+  * For one key and one batch the caller
+  *  1. calls `step` for its rows in order R2, those of one place by input, `before` being the watermark W(k-1) in ms
+  *     (NONE: none yet),
+  *  2. calls `onTime` once, with W(k) and the batch's clock in ms,
+  *  3. for keys without rows in the batch, calls `onTime` when `due` <= W(k). */
+package headrace.steps
+
+import java.util.ArrayList
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+
+import headrace.Ids
+
+abstract class RowStep[S <: State] {
+
+  /** Where a key's state is too large for one value: see Chunks. Set by the caller before `read` and `fresh`. */
+  var chunks: Chunks = _
+
+  def fresh(): S
+
+  /** The verdict on a row of this input; what it makes at once is added to `out`. `row` and its args are the caller's
+    * and change with the next row: what is kept is copied (HeldRow). The args of a tombstone are null. */
+  def step(state: S, row: Row, input: Int, before: Long, out: ArrayList[Given]): Int
+
+  /** The same for a row whose key is null (rule J6): it meets nobody and leaves no state. */
+  def unkeyed(row: Row, input: Int, before: Long, out: ArrayList[Given]): Int =
+    throw new UnsupportedOperationException("no row of this step is without key")
+
+  /** The columns of the late port for a row just judged late, its `watermark` last: micros. */
+  def late(row: Row, input: Int, watermark: Long): InternalRow =
+    throw new UnsupportedOperationException("no row of this step is late")
+
+  /** Adds what time makes to `out`; gives how many held rows were used up. */
+  def onTime(state: S, watermark: Long, clock: Long, out: ArrayList[Given]): Long
+
+  /** The next watermark, in ms, at which `onTime` has something to do, or NEVER. */
+  def due(state: S): Long
+
+  def write(state: S, out: BlobWriter): Unit
+  def read(in: BlobReader): S
+}
+
+/** A row that a step gives. `values`: the columns of its port, valid until the step is called again; null: a tombstone.
+  * `origin`: the row it still is (an enriched row keeps its place and its id); null: the step made it. */
+final class Given(
+    val port: Int,
+    val time: Long, // rule T6, micros
+    val values: InternalRow,
+    val origin: Order,
+    cause: => String // rule D2; not asked if there is an origin
+) {
+  lazy val causeText: String = cause
+}
+
+/** A row that a step keeps: its place and its columns, both its own. */
+final class HeldRow(time: Long, src: Int, part: Int, off: Long, id: Array[Byte], val args: UnsafeRow)
+    extends Order(time, src, part, off, id) {
+
+  override def write(out: BlobWriter): Unit = {
+    super.write(out)
+    out.binary(args.getBytes)
+  }
+}
+
+object HeldRow {
+  def of(row: Row): HeldRow =
+    new HeldRow(row.time, row.src, row.part, row.off, row.id, row.args.asInstanceOf[UnsafeRow].copy())
+
+  /** `columns`: how many the row has. */
+  def read(in: BlobReader, columns: Int): HeldRow = {
+    val (time, src, part, off, id, bytes) = (in.long(), in.int(), in.int(), in.long(), in.binary(), in.binary())
+    val args = new UnsafeRow(columns)
+    args.pointTo(bytes, bytes.length)
+    new HeldRow(time, src, part, off, id, args)
+  }
+}
+
+/** Rule D2: a row of the log is known by its place, a row that a step made by its id. */
+object Cause {
+  def of(row: Order, topics: Array[String]): String =
+    if (row.id.length == Ids.Length) Ids.hex(row.id)
+    else Ids.cause(s"${topics(row.src)}/${row.part}/${row.off}", if (row.id.length == 0) null else row.id)
+}
+
+/** Pieces of the open key's state under names of their own, each read and written alone. */
+trait Chunks {
+  def get(name: Array[Byte]): Array[Byte]
+  def put(name: Array[Byte], bytes: Array[Byte]): Unit
+  def remove(name: Array[Byte]): Unit
+}
