@@ -10,6 +10,7 @@ import pytest
 
 from headrace.base.errors import BadStep
 from headrace.steps import pattern
+from headrace.steps.pattern_slots import Slot
 from headrace.steps.pattern_state import NONE, PAST_LAST, TO_FIRST, TO_LAST, TO_NEXT, Found, Spec, State
 from headrace.steps.pattern_steps import FIRST, NEVER, NEVER_NEXT, NEXT, THEN, THEN_ANY, Criterion, Group, Step
 from headrace.steps.row import HELD, LATE, Row
@@ -617,14 +618,26 @@ def test_skipping_to_a_step_that_is_not_there_is_refused() -> None:
         Spec(steps=(first("a"),), after=TO_LAST, to="x")
 
 
-def test_a_spec_as_json_says_everything_but_the_conditions() -> None:
-    asked = spec(first("a"), group(first("b"), one("c", NEXT)), after=TO_LAST, to="b", within=5)
+def test_a_spec_as_json_is_its_automaton_and_everything_but_the_conditions() -> None:
+    steps = first("a"), one("b", most=None, greedy=True, until=fits("u")), one("d", NEVER_NEXT), one("c", NEXT)
+    asks = (Slot(fn="sum", step="a", column=8, of="decimal", precision=28),)
+    asked = spec(*steps, after=TO_LAST, to="b", within=5, asks=(asks,), output=(Slot(fn="count", step="b"),))
     told = json.loads(json.dumps(asked.as_json()))
-    assert told["steps"][0] == {
-        "name": "a", "how": "first", "flag": 0, "condition": None, "least": 1, "most": 1, "optional": False,
-        "inner": "then", "greedy": False, "until": None, "within": None,
+
+    assert told["nfa"]["steps"][1] == {
+        "name": "b", "flag": 1, "condition": None, "until": {"flag": 7, "condition": None},
     }  # fmt: skip
-    assert [inside["name"] for inside in told["steps"][1]["steps"]] == ["b", "c"]
-    assert {name: told[name] for name in ("step", "within", "after", "to", "arrival", "limit")} == {
+    to_c = next(edge for edge in told["nfa"]["edges"] if edge["how"] == "next")
+    without_greedy = to_c["lifted"][0][1]
+    assert to_c == {
+        "to": 2, "how": "next", "nevers": [{"flag": 3, "condition": None, "directly": True, "within": None}],
+        "greedy": [1], "within": None, "repeats": False, "lifted": [[1, without_greedy]],
+    }  # fmt: skip
+    assert told["nfa"]["edges"][without_greedy] == {**to_c, "greedy": [], "lifted": []}
+    assert (told["nfa"]["step_at"], told["nfa"]["ends"]) == ([0, 1, 2], [False, False, True])
+    assert {name: told[name] for name in told if name != "nfa"} == {
         "step": "pattern", "within": 5_000_000, "after": "to last", "to": "b", "arrival": False, "limit": 10_000,
+        "conditions": [{"slots": [{"fn": "sum", "step": "a", "column": 8, "precision": 28}]}],
+        "output": {"slots": [{"fn": "count", "step": "b", "column": None, "precision": 0}]},
+        "numbers": [],
     }  # fmt: skip

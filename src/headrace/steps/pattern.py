@@ -30,27 +30,32 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from heapq import heapify, heappop, heappush
+from math import isfinite
 
 from headrace.steps.emission import Passes
 from headrace.steps.pattern_nfa import END
 from headrace.steps.pattern_run import begin, closes_at, deadline, ended, meet
 from headrace.steps.pattern_skip import refuse, settle, told
 from headrace.steps.pattern_state import TIMEOUT, Complete, Found, Run, Spec, State, path
-from headrace.steps.row import HELD, LATE, MILLI, Order, Row, up_to_ms
+from headrace.steps.row import HELD, LATE, MILLI, NAN, Order, Row, up_to_ms
 
 __all__ = ["Spec", "State", "due", "on_time", "step", "take"]
 
 
 def step(spec: Spec, state: State, row: Row, before: int | None) -> str:
     """Holds the row until its turn; late when that has passed (rule P1). By arrival its turn is now, and what it has
-    found is there to `take` at once."""
+    found is there to `take` at once. A float that is no number is refused where a number is asked for (rule B3)."""
     if spec.arrival:
+        if _is_nan(spec, row):
+            return NAN
         _turn(spec, state, row)
         return HELD
     if before is not None and (state.time is None or before * MILLI > state.time):
         state.time = before * MILLI
     if state.time is not None and row.time < state.time:
         return LATE
+    if _is_nan(spec, row):
+        return NAN
     insort(state.waiting, row, key=_order)
     return HELD
 
@@ -136,6 +141,10 @@ def _close(spec: Spec, state: State, run: Run, moment: int, complete: list[Compl
         complete.append(ended(spec, state, run, moment - 1))
     if not run.open:
         over.append(run)
+
+
+def _is_nan(spec: Spec, row: Row) -> bool:
+    return any((value := row.args[at]) is not None and not isfinite(value) for at in spec.numbers)
 
 
 def _order(row: Row) -> Order:

@@ -19,7 +19,7 @@ one, past steps that are left out, and says what must hold for the rows between 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from headrace.base.errors import BadStep
 from headrace.steps.pattern_steps import (
@@ -46,6 +46,9 @@ class Never(NamedTuple):
     directly: bool
     within: int | None
 
+    def as_json(self) -> dict[str, Any]:
+        return {**self.criterion.as_json(), "directly": self.directly, "within": self.within}
+
 
 class Guards(NamedTuple):
     """What a way through the pattern has gathered since the last row taken; `greedy`: numbers of steps."""
@@ -68,6 +71,17 @@ class Edge:
     repeats: bool = False
     lifted: dict[int, int] = field(default_factory=dict)
 
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "to": self.to,
+            "how": self.how,
+            "nevers": [never.as_json() for never in self.guards.nevers],
+            "greedy": self.guards.greedy,
+            "within": self.within,
+            "repeats": self.repeats,
+            "lifted": list(self.lifted.items()),
+        }
+
 
 class Nfa(NamedTuple):
     """`steps`: those that take rows, numbered as they are declared. `step_at`, `out`, `ends`: by position; a partial
@@ -79,6 +93,19 @@ class Nfa(NamedTuple):
     start: list[Edge]
     out: list[list[int]]
     ends: list[bool]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "steps": [
+                {"name": s.name, **s.criterion.as_json(), "until": None if s.until is None else s.until.as_json()}
+                for s in self.steps
+            ],
+            "step_at": self.step_at,
+            "edges": [edge.as_json() for edge in self.edges],
+            "start": [edge.as_json() for edge in self.start],
+            "out": self.out,
+            "ends": self.ends,
+        }
 
 
 def compiled(steps: tuple[Step | Group, ...], within: int | None) -> Nfa:

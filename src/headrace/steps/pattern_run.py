@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from headrace.steps.pattern_buffer import Kept, Node
 from headrace.steps.pattern_nfa import END, Edge
-from headrace.steps.pattern_state import Complete, Named, Run, Spec, State
+from headrace.steps.pattern_slots import Named
+from headrace.steps.pattern_state import Complete, Run, Spec, State
 from headrace.steps.pattern_steps import THEN, THEN_ANY, Criterion, Step
 
 

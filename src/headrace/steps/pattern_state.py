@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from headrace.base.errors import BadStep
 from headrace.steps.pattern_buffer import Buffer, Kept, Node
 from headrace.steps.pattern_nfa import Nfa, compiled
+from headrace.steps.pattern_slots import Condition, Slot, numbers
 from headrace.steps.pattern_steps import Group, Step
 from headrace.steps.row import Row
 
@@ -23,12 +23,6 @@ TO_LAST = "to last"
 MATCH = "match"
 TIMEOUT = "timeout"
 REFUSED = "refused"
-
-Named = dict[str, list[tuple[Any, ...]]]
-"""The rows taken so far, by step; a step that has taken none has an empty list."""
-
-Condition = Callable[[tuple[Any, ...], Named], bool | None]
-"""Over the args of the row in its turn and the rows taken before it. Null is not true."""
 
 
 class Found(NamedTuple):
@@ -45,7 +39,8 @@ class Found(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
     """Times in micros. `within` bounds the state too; a pattern that only says `keep` says it here. `to`: the step of
-    `to first` and `to last`. `conditions` are the caller's own: a kernel has them as bound expressions."""
+    `to first` and `to last`. `asks`: the slots of each condition. `conditions` are the caller's own: a kernel has them
+    as bound expressions. `output`: the columns of matches and timeouts."""
 
     steps: tuple[Step | Group, ...]
     within: int | None = None
@@ -53,24 +48,32 @@ class Spec:
     to: str = ""
     arrival: bool = False
     limit: int = 10_000
+    asks: tuple[tuple[Slot, ...], ...] = ()
+    output: tuple[Slot, ...] = ()
     conditions: tuple[Condition, ...] = field(default=(), repr=False, compare=False)
     nfa: Nfa = field(init=False, repr=False, compare=False)
+    numbers: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nfa", compiled(self.steps, self.within))
+        object.__setattr__(self, "numbers", numbers([*self.output, *(slot for slots in self.asks for slot in slots)]))
         names = [step.name for step in self.nfa.steps]
         if self.after in (TO_FIRST, TO_LAST) and self.to not in names:
             raise BadStep(f"after a match there is no skipping to {self.to!r}", why=f"the steps are {', '.join(names)}")
 
     def as_json(self) -> dict[str, Any]:
+        """A kernel gets the automaton: there is one compiler of patterns."""
         return {
             "step": "pattern",
-            "steps": [step.as_json() for step in self.steps],
+            "nfa": self.nfa.as_json(),
             "within": self.within,
             "after": self.after,
             "to": self.to,
             "arrival": self.arrival,
             "limit": self.limit,
+            "conditions": [{"slots": [slot.as_json() for slot in slots]} for slots in self.asks],
+            "output": {"slots": [slot.as_json() for slot in self.output]},
+            "numbers": self.numbers,
         }
 
 

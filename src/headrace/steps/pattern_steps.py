@@ -45,20 +45,6 @@ class Step:
     until: Criterion | None = None
     within: int | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "how": self.how,
-            **self.criterion.as_json(),
-            "least": self.least,
-            "most": self.most,
-            "optional": self.optional,
-            "inner": self.inner,
-            "greedy": self.greedy,
-            "until": None if self.until is None else self.until.as_json(),
-            "within": self.within,
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
@@ -71,17 +57,6 @@ class Group:
     optional: bool = False
     inner: str = THEN
     within: int | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "steps": [step.as_json() for step in self.steps],
-            "how": self.how,
-            "least": self.least,
-            "most": self.most,
-            "optional": self.optional,
-            "inner": self.inner,
-            "within": self.within,
-        }
 
 
 def leaves(items: tuple[Step | Group, ...]) -> Iterator[Step]:
