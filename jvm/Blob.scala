@@ -55,6 +55,8 @@ final class BlobWriter {
     filled += value.length
   }
 
+  def binaryOrNull(value: Array[Byte]): Unit = if (value == null) long(-1) else binary(value)
+
   def text(value: String): Unit = binary(value.getBytes(UTF_8))
 
   private def room(wanted: Int): Unit =
@@ -102,11 +104,17 @@ final class BlobReader(bytes: Array[Byte]) {
 
   def double(): Double = java.lang.Double.longBitsToDouble(fixed())
 
-  def binary(): Array[Byte] = {
+  def binary(): Array[Byte] = take(int())
+
+  def binaryOrNull(): Array[Byte] = {
     val length = int()
-    at += length
-    Arrays.copyOfRange(bytes, at - length, at)
+    if (length < 0) null else take(length)
   }
 
   def text(): String = new String(binary(), UTF_8)
+
+  private def take(length: Int): Array[Byte] = {
+    at += length
+    Arrays.copyOfRange(bytes, at - length, at)
+  }
 }

@@ -22,8 +22,8 @@ import org.apache.spark.unsafe.types.UTF8String
 import headrace.steps._
 
 object Pure {
-  private val json = JsonMapper.builder.enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS).build()
-  private val nodes = JsonNodeFactory.instance
+  private[headrace] val json = JsonMapper.builder.enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS).build()
+  private[headrace] val nodes = JsonNodeFactory.instance
 
   /** Runs every case; for each batch: verdicts by row, results, rows used up, rows held, the next due moment. */
   def run(cases: String): String = {
@@ -162,11 +162,11 @@ object Pure {
     }
   }
 
-  private def typeOf(node: JsonNode): DataType = CatalystSqlParser.parseDataType(node.asText)
+  private[headrace] def typeOf(node: JsonNode): DataType = CatalystSqlParser.parseDataType(node.asText)
 
-  private def moment(node: JsonNode): Long = if (node.isNull) Times.NONE else node.asLong
+  private[headrace] def moment(node: JsonNode): Long = if (node.isNull) Times.NONE else node.asLong
 
-  private def value(node: JsonNode, as: DataType): Any = if (node.isNull) null else as match {
+  private[headrace] def value(node: JsonNode, as: DataType): Any = if (node.isNull) null else as match {
     case LongType | TimestampType => node.asLong
     case DoubleType => node.asDouble
     case decimal: DecimalType => units(node.bigIntegerValue, decimal)
@@ -179,7 +179,7 @@ object Pure {
   private def units(unscaled: BigInteger, as: DecimalType): Decimal =
     Decimal(new java.math.BigDecimal(unscaled, as.scale), as.precision, as.scale)
 
-  private def show(value: Any, as: DataType): JsonNode = (value, as) match {
+  private[headrace] def show(value: Any, as: DataType): JsonNode = (value, as) match {
     case (null, _) => nodes.nullNode
     case (whole: Long, _) => nodes.numberNode(whole)
     case (real: Double, _) => nodes.numberNode(real)

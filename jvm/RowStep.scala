@@ -9,8 +9,10 @@ package headrace.steps
 
 import java.util.ArrayList
 
+import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeRow}
+import org.apache.spark.sql.types.DataType
 
 import headrace.Ids
 
@@ -43,6 +45,38 @@ abstract class RowStep[S <: State] {
   def read(in: BlobReader): S
 }
 
+/** What a row step is made of. */
+final class RowStepSpec(
+    val json: JsonNode, // as Python writes it (`spec.as_json()`)
+    val inputs: Array[Array[DataType]], // the columns of each input
+    val ports: Map[Int, Array[DataType]], // the columns of each port that it gives rows to
+    val conditions: Array[Expression], // bound to the columns that the step says; most steps have none
+    val topics: Array[String] // the flow's, by source number
+)
+
+object RowStep {
+  def of(spec: RowStepSpec): RowStep[State] = {
+    val step = spec.json.get("step").asText match {
+      case "current" => new Current(spec)
+    }
+    step.asInstanceOf[RowStep[State]]
+  }
+
+  /** A state as it is kept: the version, then the step's own layout. */
+  def toBytes(step: RowStep[State], state: State, out: BlobWriter): Array[Byte] = {
+    out.clear()
+    out.byte(Step.VERSION)
+    step.write(state, out)
+    out.result()
+  }
+
+  def fromBytes(step: RowStep[State], bytes: Array[Byte]): State = {
+    val in = new BlobReader(bytes)
+    Step.checkVersion(in.byte())
+    step.read(in)
+  }
+}
+
 /** A row that a step gives. `values`: the columns of its port, valid until the step is called again; null: a tombstone.
   * `origin`: the row it still is (an enriched row keeps its place and its id); null: the step made it. */
 final class Given(
@@ -55,27 +89,33 @@ final class Given(
   lazy val causeText: String = cause
 }
 
-/** A row that a step keeps: its place and its columns, both its own. */
+/** A row that a step keeps: its place and its columns, both its own; a tombstone has none. */
 final class HeldRow(time: Long, src: Int, part: Int, off: Long, id: Array[Byte], val args: UnsafeRow)
     extends Order(time, src, part, off, id) {
 
   override def write(out: BlobWriter): Unit = {
     super.write(out)
-    out.binary(args.getBytes)
+    out.binaryOrNull(if (args == null) null else args.getBytes)
   }
 }
 
 object HeldRow {
-  def of(row: Row): HeldRow =
-    new HeldRow(row.time, row.src, row.part, row.off, row.id, row.args.asInstanceOf[UnsafeRow].copy())
+  def of(row: Row): HeldRow = {
+    val args = if (row.args == null) null else row.args.asInstanceOf[UnsafeRow].copy()
+    new HeldRow(row.time, row.src, row.part, row.off, row.id, args)
+  }
 
   /** `columns`: how many the row has. */
-  def read(in: BlobReader, columns: Int): HeldRow = {
-    val (time, src, part, off, id, bytes) = (in.long(), in.int(), in.int(), in.long(), in.binary(), in.binary())
-    val args = new UnsafeRow(columns)
-    args.pointTo(bytes, bytes.length)
-    new HeldRow(time, src, part, off, id, args)
-  }
+  def read(in: BlobReader, columns: Int): HeldRow =
+    new HeldRow(in.long(), in.int(), in.int(), in.long(), in.binary(), unpacked(in.binaryOrNull(), columns))
+
+  def unpacked(bytes: Array[Byte], columns: Int): UnsafeRow =
+    if (bytes == null) null
+    else {
+      val row = new UnsafeRow(columns)
+      row.pointTo(bytes, bytes.length)
+      row
+    }
 }
 
 /** Rule D2: a row of the log is known by its place, a row that a step made by its id. */
