@@ -94,7 +94,7 @@ object DdSketch {
   private val GAMMA = (1.0 + ERROR) / (1.0 - ERROR)
   private val LOG_GAMMA = Math.log(GAMMA)
   private val BUCKETS = 2048
-  private val ROUNDING = 1e-9 // 0.07 * 100 is a little more than 7
+  val ROUNDING = 1e-9 // 0.07 * 100 is a little more than 7
   private val TINY = 1e-12 // nearer to zero than this is zero
 
   /** The value no further than 1 % from both ends of the bucket. */

@@ -6,6 +6,7 @@
 package headrace
 
 import java.nio.ByteBuffer
+import java.nio.charset.StandardCharsets.UTF_8
 import java.util.{ArrayList, HashMap, HexFormat}
 
 import scala.jdk.CollectionConverters._
@@ -20,8 +21,8 @@ import headrace.steps._
 
 object PureRows {
 
-  /** Runs every case; for each batch: verdicts by row, what was given ([port, time, offset, cause, [values]]), rows used
-    * up, rows held, the next due moment. */
+  /** Runs every case; for each batch: verdicts by row, what was given ([port, time, offset, cause, [values]], and the
+    * key text if it is another one), rows used up, rows held, the next due moment. */
   def run(cases: String): String = {
     val found = nodes.arrayNode
     json.readTree(cases).forEach(one => found.add(new Case(one).run()))
@@ -97,8 +98,8 @@ object PureRows {
         val (row, types) = (one.values, ports(one.port))
         val values = told.addArray()
         types.indices.foreach(i => values.add(show(if (row.isNullAt(i)) null else row.get(i, types(i)), types(i))))
-        told
       }
+      if (one.key == null) told else told.add(new String(one.key, UTF_8))
     }
 
     private def types(list: JsonNode): Array[DataType] = list.elements.asScala.map(typeOf).toArray

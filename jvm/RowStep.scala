@@ -58,6 +58,10 @@ object RowStep {
   def of(spec: RowStepSpec): RowStep[State] = {
     val step = spec.json.get("step").asText match {
       case "current" => new Current(spec)
+      case "table" => new Table(spec)
+      case "view_join" => new ViewJoin
+      case "settle" => new Settling(spec)
+      case "changelog" => new Changelog(spec)
     }
     step.asInstanceOf[RowStep[State]]
   }
@@ -78,13 +82,15 @@ object RowStep {
 }
 
 /** A row that a step gives. `values`: the columns of its port, valid until the step is called again; null: a tombstone.
-  * `origin`: the row it still is (an enriched row keeps its place and its id); null: the step made it. */
+  * `origin`: the row it still is (an enriched row keeps its place and its id); null: the step made it.
+  * `key`: the key text it goes on under; null: that of the rows it was made of. */
 final class Given(
     val port: Int,
     val time: Long, // rule T6, micros
     val values: InternalRow,
     val origin: Order,
-    cause: => String // rule D2; not asked if there is an origin
+    cause: => String, // rule D2; not asked if there is an origin
+    val key: Array[Byte] = null
 ) {
   lazy val causeText: String = cause
 }

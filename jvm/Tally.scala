@@ -6,9 +6,14 @@ import org.apache.spark.sql.catalyst.InternalRow
 import com.fasterxml.jackson.databind.JsonNode
 
 /** `places`: where each aggregate's argument stands in a row's args (-1: none); `kinds`: of the args. */
-final class Tally(specs: JsonNode, places: Array[Int], kinds: Array[Kind]) {
+final class Tally(
+    specs: JsonNode,
+    places: Array[Int],
+    kinds: Array[Kind],
+    algebra: (JsonNode, Int, Kind) => Algebra[_ <: AnyRef] = Algebra.of
+) {
   private val algebras: Array[Algebra[AnyRef]] = Array.tabulate(specs.size) { i =>
-    Algebra.of(specs.get(i), places(i), if (places(i) < 0) null else kinds(places(i))).asInstanceOf[Algebra[AnyRef]]
+    algebra(specs.get(i), places(i), if (places(i) < 0) null else kinds(places(i))).asInstanceOf[Algebra[AnyRef]]
   }
   private val size = algebras.length
   val removable: Boolean = algebras.forall(_.removable)
@@ -35,12 +40,8 @@ final class Tally(specs: JsonNode, places: Array[Int], kinds: Array[Kind]) {
 
   /** Why the row cannot be counted here, or -1: asked before `add`, so that a refused row leaves no trace. */
   def refuses(states: Array[AnyRef], row: Row): Int = {
+    if (noNumber(row.args)) return Verdict.NAN
     var i = 0
-    while (i < floats.length) {
-      if (!row.args.isNullAt(floats(i)) && !java.lang.Double.isFinite(row.args.getDouble(floats(i)))) return Verdict.NAN
-      i += 1
-    }
-    i = 0
     while (i < sums.length) {
       val at = sums(i)
       val total = if (states == null) null else states(at).asInstanceOf[Total]
@@ -48,6 +49,16 @@ final class Tally(specs: JsonNode, places: Array[Int], kinds: Array[Kind]) {
       i += 1
     }
     -1
+  }
+
+  /** Whether an argument is a float that is no number (rule B3). */
+  def noNumber(args: InternalRow): Boolean = {
+    var i = 0
+    while (i < floats.length) {
+      if (!args.isNullAt(floats(i)) && !java.lang.Double.isFinite(args.getDouble(floats(i)))) return true
+      i += 1
+    }
+    false
   }
 
   def add(states: Array[AnyRef], row: Row): Unit = {

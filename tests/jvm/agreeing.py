@@ -16,7 +16,9 @@ from tests.spark.schedules import differs
 Case = dict[str, Any]
 
 Given = list[Any]
-"""[port, time, offset, cause, values]"""
+"""[port, time, offset, cause, values], and the key text if it is another one"""
+
+Run = Callable[[Spark, list[Case]], list[Any]]
 
 
 class Model(Protocol):
@@ -29,18 +31,18 @@ class Model(Protocol):
     def due(self, state: Any) -> int | None: ...
 
 
-def check(spark: Spark, cases: list[Case], model_of: Callable[[Case], Model]) -> None:
-    """Fails with the number of the first case that differs, and the smallest schedule that still does."""
-    for number, (case, scala) in enumerate(zip(cases, run_scala(spark, cases), strict=True)):
-        if differs(run_python(case, model_of), scala):
-            small = _smallest(spark, case, model_of)
-            python, scala = run_python(small, model_of), run_scala(spark, [small])[0]
-            raise AssertionError(f"case {number}: {_explain(small, python, scala)}")
-
-
 def run_scala(spark: Spark, cases: list[Case]) -> list[Any]:
     found: list[Any] = json.loads(spark.jvm.PureRows.run(json.dumps(cases)))
     return found
+
+
+def check(spark: Spark, cases: list[Case], model_of: Callable[[Case], Model], run: Run = run_scala) -> None:
+    """Fails with the number of the first case that differs, and the smallest schedule that still does."""
+    for number, (case, scala) in enumerate(zip(cases, run(spark, cases), strict=True)):
+        if differs(run_python(case, model_of), scala):
+            small = _smallest(spark, case, model_of, run)
+            python, scala = run_python(small, model_of), run(spark, [small])[0]
+            raise AssertionError(f"case {number}: {_explain(small, python, scala)}")
 
 
 def run_python(case: Case, model_of: Callable[[Case], Model]) -> list[Any]:
@@ -75,11 +77,11 @@ def _row(case: Case, row: list[Any]) -> Row:
     return Row(time, (time, src, part, off, id), args, id or f"{case['topics'][src]}/{part}/{off}")
 
 
-def _smallest(spark: Spark, case: Case, model_of: Callable[[Case], Model]) -> Case:
+def _smallest(spark: Spark, case: Case, model_of: Callable[[Case], Model], run: Run) -> Case:
     """Leaves out batches and rows as long as the engines still differ."""
     for smaller in _smaller(case):
-        if differs(run_python(smaller, model_of), run_scala(spark, [smaller])[0]):
-            return _smallest(spark, smaller, model_of)
+        if differs(run_python(smaller, model_of), run(spark, [smaller])[0]):
+            return _smallest(spark, smaller, model_of, run)
     return case
 
 

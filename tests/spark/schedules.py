@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from types import ModuleType
@@ -75,13 +76,13 @@ def case_of(random: Random, pace: list[Pace] | None = None, *, by_clock: bool = 
             time = step.top - behind * SECOND + random.randint(0, 3) * unit
             offset += 1
             id = random.choice(("", "", random.randbytes(16).hex()))
-            args = [_value(random, a["of"], a["scale"]) for a in aggregates]
+            args = [value_of(random, a["of"], a["scale"]) for a in aggregates]
             rows.append([time, random.randint(0, 1), random.randint(0, 2), offset, id, args])
         batches.append({"rows": rows, "before": step.before, "watermark": step.watermark, "clock": step.clock})
     return {
         "spec": spec,
-        "types": [None if not a["of"] else _spark_type(a) for a in aggregates],
-        "results": [_result_type(a) for a in aggregates],
+        "types": [None if not a["of"] else spark_type(a) for a in aggregates],
+        "results": [result_type(a) for a in aggregates],
         "topics": TOPICS,
         "having": having,
         "batches": batches,
@@ -95,7 +96,7 @@ def _spec(random: Random, kind: str, by_clock: bool) -> dict[str, Any]:
     values: dict[str, Any] = {
         "having": having,
         "aggregates": tuple(
-            _aggregate(random, "count" if having and i == 0 else "", i) for i in range(random.randint(1, 4))
+            aggregate_of(random, "count" if having and i == 0 else "", i) for i in range(random.randint(1, 4))
         ),
     }
     lateness = random.choice((0, 0, 5, 30)) * SECOND
@@ -112,9 +113,9 @@ def _spec(random: Random, kind: str, by_clock: bool) -> dict[str, Any]:
     return slices.Spec(size=size, every=every, offset=offset, lateness=lateness, emit=emit, **values).as_json()
 
 
-def _aggregate(random: Random, kind: str, number: int) -> aggregate.Spec:
+def aggregate_of(random: Random, kind: str, number: int, kinds: Sequence[str] = tuple(TAKES)) -> aggregate.Spec:
     plain = kind == "count"
-    kind = kind or random.choice(tuple(TAKES))
+    kind = kind or random.choice(kinds)
     of = "" if plain else random.choice(TAKES[kind])
     scale = SHORT if of == "decimal" else 0
     digits = {"sum": 28, "avg": 22}.get(kind, 18) if of == "decimal" else 38
@@ -129,11 +130,11 @@ def _aggregate(random: Random, kind: str, number: int) -> aggregate.Spec:
     )
 
 
-def _spark_type(a: dict[str, Any]) -> str:
+def spark_type(a: dict[str, Any]) -> str:
     return SPARK["long" if a["of"] == "decimal" and a["scale"] == 0 else a["of"]]
 
 
-def _result_type(a: dict[str, Any]) -> str:
+def result_type(a: dict[str, Any]) -> str:
     match a["kind"]:
         case "count" | "distinct" | "distinct_approx":
             return "bigint"
@@ -142,12 +143,12 @@ def _result_type(a: dict[str, Any]) -> str:
         case "avg" | "quantile":
             return "double"
         case "top" | "collect":
-            return f"array<{_spark_type(a)}>"
+            return f"array<{spark_type(a)}>"
         case _:
-            return _spark_type(a)
+            return spark_type(a)
 
 
-def _value(random: Random, of: str, scale: int) -> Any:
+def value_of(random: Random, of: str, scale: int) -> Any:
     if not of or random.random() < 0.15:
         return None
     match of:

@@ -83,6 +83,8 @@ class _Counted:
     def add(self, state: Multiset, value: Any, order: Order) -> Multiset:
         if value is None:
             return state
+        if isinstance(value, float):
+            value += 0.0  # makes 0.0 of -0.0: they are one value
         at = bisect_left(state.values, value)
         if at < len(state.values) and state.values[at] == value:
             state.counts[at] += 1

@@ -12,12 +12,11 @@ stands. Giving the right row's change before the links saves answers, and change
 A join on the primary keys of both tables is the same with one link. Self joins are two inputs.
 
 State of step 2 is one small entry for each left row, addressed by its key, and the right row: a kernel keeps the links
-in a map, reads one for a link, and walks over them only when the right row changes.
+in chunks, touches one for a link, and walks over all only when the right row changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -25,7 +24,8 @@ from headrace.steps.change import NO_VERSION, Change
 from headrace.steps.row import USED
 from headrace.steps.version import Values
 
-Key = Hashable
+Key = str
+"""A key's text (rule F1)."""
 
 
 class Link(NamedTuple):
@@ -102,11 +102,12 @@ def step(spec: Spec, state: State, link: Link) -> tuple[str, list[Answer]]:
 
 
 def learn(spec: Spec, state: State, change: Change) -> tuple[str, list[Answer]]:
-    """The right row has changed: every left row that points to it is answered anew. Its version grows here even if
-    its table has forgotten a deletion: an answer from before the change must not stand against one after it."""
+    """The right row has changed: every left row that points to it is answered anew, in order of their keys. Its version
+    grows here even if its table has forgotten a deletion: an answer from before the change must not stand against one
+    after it."""
     state.right = change.after
     state.version = max(change.version, state.version + 1)
-    return USED, [_answer(spec, state, key) for key in state.links]
+    return USED, [_answer(spec, state, key) for key in sorted(state.links)]
 
 
 def on_time(spec: Spec, state: State, watermark: int | None) -> tuple[list[Answer], int]:
