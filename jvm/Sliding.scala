@@ -10,7 +10,6 @@ import java.util.ArrayList
 import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 
-
 /** A row, and what its window has sent. `stale`: a row came behind it since its last result. */
 final class Held(val row: Row, val sent: Sent) {
   var stale = false

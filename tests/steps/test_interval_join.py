@@ -37,9 +37,9 @@ def right(ms: float, offset: int = 0, key: str | None = "k") -> Given:
     return Given(Row(time, (time, 1, 0, offset, ""), (key,), f"r/0/{offset}"), RIGHT)
 
 
-def spec(how: str, lower: float, upper: float) -> Spec:
+def spec(how: str, lower: float, upper: float, *, unmatched: bool = False) -> Spec:
     """Bounds in ms."""
-    return Spec(how=how, lower=round(lower * MILLI), upper=round(upper * MILLI))
+    return Spec(how=how, lower=round(lower * MILLI), upper=round(upper * MILLI), unmatched=unmatched)
 
 
 @dataclass
@@ -250,7 +250,8 @@ def test_t6_only_joins_that_give_rows_alone_hold_and_only_their_bound(
 
 
 def test_the_spec_is_plain_json() -> None:
-    assert spec("semi", -1, 2).as_json() == {"step": "interval_join", "how": "semi", "lower": -1000, "upper": 2000}
+    assert spec("semi", -1, 2).as_json() == {"step": "interval_join", "how": "semi", "lower": -1000, "upper": 2000,
+                                             "unmatched": False}  # fmt: skip
 
 
 def brute(spec: Spec, schedule: Schedule) -> tuple[list[list[Joined]], list[Given]]:
@@ -275,7 +276,7 @@ def brute(spec: Spec, schedule: Schedule) -> tuple[list[list[Joined]], list[Give
                 out += [pair(one, other) for other in found]
             elif spec.how == "semi":
                 lefts = [one] if one.side == LEFT and found else [x for x in found if x.side == LEFT]
-                out += [alone(x) for x in lefts if not partners.get(x)]
+                out += [alone(x, matched=True) for x in lefts if not partners.get(x)]
             for other in found:
                 partners.setdefault(one, []).append(other)
                 partners.setdefault(other, []).append(one)
@@ -303,18 +304,20 @@ def is_up(spec: Spec, one: Given, watermark: int | None) -> bool:
 
 
 def is_outer(spec: Spec, one: Given) -> bool:
+    if spec.unmatched and (one.side == LEFT or spec.how not in ("semi", "anti")):
+        return True
     return spec.how in (("left", "full", "anti") if one.side == LEFT else ("right", "full"))
 
 
 def pair(one: Given, other: Given) -> Joined:
     on_left, on_right = (one.row, other.row) if one.side == LEFT else (other.row, one.row)
-    return Joined(on_left, on_right, max(one.row.time, other.row.time), f"{on_left.cause}+{on_right.cause}")
+    return Joined(on_left, on_right, max(one.row.time, other.row.time), f"{on_left.cause}+{on_right.cause}", True)
 
 
-def alone(one: Given) -> Joined:
+def alone(one: Given, *, matched: bool = False) -> Joined:
     if one.side == LEFT:
-        return Joined(one.row, None, one.row.time, f"{one.row.cause}+")
-    return Joined(None, one.row, one.row.time, f"+{one.row.cause}")
+        return Joined(one.row, None, one.row.time, f"{one.row.cause}+", matched)
+    return Joined(None, one.row, one.row.time, f"+{one.row.cause}", matched)
 
 
 MOMENTS = st.builds(lambda ms, micros: ms + micros / MILLI, st.integers(-5, 40), st.sampled_from([-1, 0, 0, 1]))
@@ -343,9 +346,11 @@ def schedules(draw: st.DrawFn) -> Schedule:
 
 
 @examples(200)
-@given(schedules(), st.sampled_from(HOWS), BOUNDS)
-def test_joins_equal_nested_loops_over_all_rows(schedule: Schedule, how: str, bounds: tuple[float, float]) -> None:
-    join = spec(how, *bounds)
+@given(schedules(), st.sampled_from(HOWS), BOUNDS, st.booleans())
+def test_joins_equal_nested_loops_over_all_rows(
+    schedule: Schedule, how: str, bounds: tuple[float, float], unmatched: bool
+) -> None:
+    join = spec(how, *bounds, unmatched=unmatched)
 
     told = drive(join, [*schedule, ([], END)])
 
@@ -387,7 +392,7 @@ def test_r4_when_no_row_is_behind_every_schedule_gives_the_join_of_all_rows(
     matched = {one for both in pairs for one in both}
     wanted = [pair(*both) for both in pairs] if how not in ("semi", "anti") else []
     wanted += [alone(one) for one in rows if is_outer(join, one) and one not in matched]
-    wanted += [alone(one) for one in rows if how == "semi" and one.side == LEFT and one in matched]
+    wanted += [alone(one, matched=True) for one in rows if how == "semi" and one.side == LEFT and one in matched]
 
     row_by_row = cut(rows, disorder, list(range(1, len(rows))))
     some = cut(rows, disorder, data.draw(st.lists(st.integers(0, len(rows)), max_size=5)))

@@ -43,6 +43,7 @@ def settings(topic: Topic) -> dict[str, str]:
     return {
         "cleanup.policy": policy,
         "retention.ms": "-1" if topic.retention is None else str(topic.retention // MILLISECOND),
+        "min.compaction.lag.ms": "0" if topic.lag is None else str(topic.lag // MILLISECOND),
         "message.timestamp.type": "CreateTime",
         "message.timestamp.before.max.ms": ANY_TIME,
         "message.timestamp.after.max.ms": ANY_TIME,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 from headrace.base.duration import duration
 from headrace.base.errors import BadApp
 from headrace.base.where import here
-from headrace.model.declared import Output, Read
+from headrace.model.declared import Output, Read, ReadTable
 from headrace.model.declaring import declaring
 from headrace.model.event import EventType, event_type
-from headrace.model.stream import Stream, _refs
+from headrace.model.naming import refs
+from headrace.model.stream import Stream
 from headrace.model.table import Table
 from headrace.model.topic import Topic
 
@@ -83,18 +85,39 @@ class App:
         if read.name in self._streams and self._streams[read.name].node != read:
             raise BadApp(f"the stream {read.name!r} is declared twice", why="names are how plans and conditions refer "
                          "to it", fix="reuse the first, or say name=", where=here())  # fmt: skip
-        return self._streams.setdefault(read.name, Stream(self, read, _refs(described.key, described.columns)))
+        return self._streams.setdefault(read.name, Stream(self, read, refs(described.key, described.columns)))
 
     @declaring("app.table(Customer)")
-    def table(self, event: type, *, name: str | None = None) -> Table:
-        """The latest value per key of a compacted topic."""
+    def table(
+        self,
+        event: type,
+        *,
+        history: str | timedelta | None = None,
+        disorder: str | timedelta = "0 s",
+        idle: str | timedelta | None = "5 s",
+        name: str | None = None,
+    ) -> Table:
+        """The latest value per key of a compacted topic. `history`: how far back versions are kept, for
+        `enrich(..., as_of=)`; `disorder` and `idle` are those of its changes, as for streams."""
         described = self._described(event)
         if not described.key:
             raise BadApp(f"{described.name} has no key", why="a table holds one value per key",
                          fix='@hr.event(..., key="...")', where=here())  # fmt: skip
-        table = Table(self, described, name or described.topic, here())
-        self._topics.setdefault(described.topic, Topic(name=described.topic, compact=True))
-        return self._tables.setdefault(table.name, table)
+        read = ReadTable(
+            event=described,
+            disorder=duration(disorder),
+            idle=None if idle is None else duration(idle),
+            skew=duration("1 min"),
+            history=None if history is None else duration(history),
+            name=name or described.topic,
+            where=here(),
+        )
+        known = self._tables.setdefault(read.name, Table(self, read))
+        if known.node != replace(read, where=known.node.where):
+            raise BadApp(f"the table {read.name!r} is declared twice, differently", fix="declare it once and reuse it",
+                         where=here())  # fmt: skip
+        self._topics.setdefault(described.topic, Topic(name=described.topic, compact=True, lag=read.history))
+        return known
 
     @declaring('app.topic("alerts", retention="7 d")')
     def topic(

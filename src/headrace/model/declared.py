@@ -27,6 +27,32 @@ class Read:
     where: Where | None = None
 
     @property
+    def inputs(self) -> tuple[Node, ...]:
+        return ()
+
+    @property
+    def columns(self) -> Columns:
+        return self.event.columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadTable:
+    """A topic of versions: the rows of a table as they change, a tombstone for each that goes (rules J4 to J6).
+    `history`: how far back versions are kept for enriching as of a time; None: only the current one is asked for."""
+
+    event: EventType
+    disorder: timedelta
+    idle: timedelta | None
+    skew: timedelta
+    history: timedelta | None
+    name: str
+    where: Where | None = None
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return ()
+
+    @property
     def columns(self) -> Columns:
         return self.event.columns
 
@@ -40,6 +66,10 @@ class Filter:
     condition: Any
     name: str = ""
     where: Where | None = None
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.of,)
 
     @property
     def columns(self) -> Columns:
@@ -57,6 +87,10 @@ class Project:
     values: tuple[tuple[str, Any], ...]
     name: str = ""
     where: Where | None = None
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.of,)
 
     @property
     def columns(self) -> Columns:
@@ -77,6 +111,10 @@ class MapRows:
     where: Where | None = None
 
     @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.of,)
+
+    @property
     def columns(self) -> Columns:
         return self.result.columns
 
@@ -90,6 +128,10 @@ class Dedup:
     within: timedelta
     name: str = ""
     where: Where | None = None
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.of,)
 
     @property
     def columns(self) -> Columns:
@@ -111,6 +153,10 @@ class Aggregated:
     where: Where | None = None
 
     @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.of,)
+
+    @property
     def columns(self) -> Columns:
         endless = isinstance(self.window, Forever)
         return (
@@ -124,11 +170,84 @@ class Aggregated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    """Another output of a step: its late rows, its duplicates."""
+class Union:
+    """Rows of several streams of the same columns, as one."""
 
-    of: Dedup | Aggregated
-    port: str  # "late" | "duplicates"
+    of: tuple[Node, ...]
+    name: str = ""
+    where: Where | None = None
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.of
+
+    @property
+    def columns(self) -> Columns:
+        each = zip(*(node.columns for node in self.of), strict=True)
+        return tuple(replace(same[0], nullable=any(column.nullable for column in same)) for same in each)
+
+    @property
+    def numbered(self) -> bool:
+        """Whether one row of the log can come by two ways: then rows are told apart by their input."""
+        sources = [id(source) for node in self.of for source in _sources(node)]
+        return len(set(sources)) < len(sources)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """Rows of two streams with equal keys and `lower` <= right time - left time <= `upper` (rules J1 to J3).
+    `names`: of the left and the right row in `values`, the columns that come out."""
+
+    left: Node
+    right: Node
+    names: tuple[str, str]
+    on: tuple[tuple[Any, Any], ...]
+    lower: timedelta
+    upper: timedelta
+    how: str  # inner | left | right | full | semi | anti
+    values: tuple[tuple[str, Any], ...]
+    name: str = ""
+    where: Where | None = None
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    @property
+    def columns(self) -> Columns:
+        return tuple(Column(name, value.type, value.nullable) for name, value in self.values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enriched:
+    """A stream's rows, each with what a table says for its key: now, or as of the row's time (rule J4).
+    `on`: the table's key as the row has it. `wait`: until versions up to the row's time are known."""
+
+    of: Node
+    table: ReadTable
+    names: tuple[str, str]
+    on: tuple[Any, ...]
+    as_of: bool
+    wait: bool
+    values: tuple[tuple[str, Any], ...]
+    name: str = ""
+    where: Where | None = None
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.of, self.table)
+
+    @property
+    def columns(self) -> Columns:
+        return tuple(Column(name, value.type, value.nullable) for name, value in self.values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """Another output of a step: its late rows, its duplicates, rows without partner."""
+
+    of: Dedup | Aggregated | Joined | Enriched
+    port: str
     where: Where | None = None
 
     @property
@@ -136,12 +255,40 @@ class Side:
         return ""
 
     @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.of,)
+
+    @property
     def columns(self) -> Columns:
-        extra = (Column("watermark", TIME),) if self.port == "late" else ()
-        return self.of.of.columns + extra
+        return dict(ports(self.of))[self.port]
 
 
-Node = Read | Filter | Project | MapRows | Dedup | Aggregated | Side
+Node = Read | ReadTable | Filter | Project | MapRows | Dedup | Aggregated | Union | Joined | Enriched | Side
+
+SIDE = Column("side", TEXT)
+WATERMARK = Column("watermark", TIME)
+
+
+def ports(node: Node) -> tuple[tuple[str, Columns], ...]:
+    """A step's outputs and their columns. The side outputs of a join have the columns of the join, null for the other
+    side, and say which side a row is of."""
+    rows = ("rows", node.columns)
+    match node:
+        case Dedup():
+            return (rows, ("duplicates", node.columns))
+        case Aggregated():
+            return (rows, ("late", (*node.of.columns, WATERMARK)))
+        case Joined():
+            alone = tuple(replace(column, nullable=True) for column in node.columns)
+            return (rows, ("late", (*alone, SIDE, WATERMARK)), ("unmatched", (*alone, SIDE)))
+        case Enriched(as_of=True):
+            return (rows, ("late", (*node.of.columns, WATERMARK)))
+        case _:
+            return (rows,)
+
+
+def _sources(node: Node) -> tuple[Node, ...]:
+    return tuple(source for of in node.inputs for source in _sources(of)) if node.inputs else (node,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

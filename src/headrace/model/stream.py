@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, get_type_hints
@@ -10,22 +11,23 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from headrace.base.duration import duration, show
 from headrace.base.errors import BadStep, BadWindow
 from headrace.base.where import here
-from headrace.model import declared
-from headrace.model.aggregate import Aggregate, bind
+from headrace.expr.on import Party
+from headrace.model import declared, joining
 from headrace.model.declared import Node, Output
 from headrace.model.declaring import declaring
 from headrace.model.event import event_type
+from headrace.model.naming import Named, condition_of, kept, key_columns
+from headrace.model.table import Table
 from headrace.model.topic import Topic
-from headrace.model.window import AtClose, Emit, Forever, Sliding, Window
+from headrace.model.window import RESERVED, AtClose, Emit, Forever, Sliding, Window
 
 if TYPE_CHECKING:
     from headrace.model.app import App
+    from headrace.model.windowed import WindowedStream
 
-RESERVED = frozenset({"window_start", "window_end", "kind", "revision"})
+HOWS = ("inner", "left", "right", "full", "semi", "anti")
 SHOWN = 8
 """Columns in the one line that a stream prints as."""
-
-Named = tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -35,6 +37,15 @@ class Stream:
     app: App
     node: Node
     key: Named = ()
+    label: str = ""  # what conditions call its rows, if `alias` said so
+
+    @property
+    def called(self) -> str:
+        """The name of its rows in conditions: of the alias, the step or the stream it comes from (rule J6)."""
+        node = self.node
+        while not node.name and node.inputs:
+            node = node.inputs[0]
+        return self.label or re.sub(r"\W", "_", node.name)
 
     def __repr__(self) -> str:
         """One line: what the rows are, not how they came about; `headrace explain` shows that."""
@@ -52,14 +63,35 @@ class Stream:
         """Names the step, for plans, metrics and stable ids; results keep their ids when steps around it change."""
         if isinstance(self.node, declared.Read | declared.Side):
             raise BadStep(f"{name!r} names a source", fix="name a stream with app.stream(..., name=)", where=here())
-        return Stream(self.app, replace(self.node, name=name), self.key)
+        return replace(self, node=replace(self.node, name=name))
+
+    @declaring('.alias("second")')
+    def alias(self, name: str) -> Stream:
+        """Another name for its rows in conditions, as a stream that is joined with itself needs."""
+        if not name.isidentifier():
+            raise BadStep(f"{name!r} cannot name rows", fix="use letters, digits and _", where=here())
+        return replace(self, label=name)
 
     @declaring('.where("amount > 100")')
     def where(self, condition: Any) -> Stream:
         """Keeps the rows for which the condition is true."""
         place = here()
-        found = _condition(condition, self.columns, place)
-        return Stream(self.app, declared.Filter(of=self.node, condition=found, where=place), self.key)
+        found = condition_of(condition, self.columns, place)
+        return replace(self, node=declared.Filter(of=self.node, condition=found, where=place))
+
+    @declaring('.split(large="amount > 1000", small="amount > 0")')
+    def split(self, **branches: Any) -> Branches:
+        """Named branches: each row goes to the first whose condition is true, the others to `.rest`."""
+        place = here()
+        if not branches or "rest" in branches:
+            raise BadStep("split() needs named conditions, and .rest is what none of them wants",
+                          fix='.split(large="amount > 1000")', where=place)  # fmt: skip
+        found: dict[str, Stream] = {}
+        rest = self
+        for name, condition in branches.items():
+            found[name] = rest.where(condition)
+            rest = rest.where(f"not coalesce({condition_of(condition, self.columns, place)}, false)")
+        return Branches({**found, "rest": rest})
 
     @declaring('.select("card_id, amount * 2 as double")')
     def select(self, columns: str) -> Stream:
@@ -68,8 +100,9 @@ class Stream:
 
         place = here()
         values = select_list(columns, self.columns, where=place)
-        kept = self.key if all(_keeps(values, name) for name, _ in self.key) else ()
-        return Stream(self.app, declared.Project(of=self.node, values=values, where=place), kept)
+        return replace(
+            self, node=declared.Project(of=self.node, values=values, where=place), key=kept(self.key, values)
+        )
 
     @declaring(".map(function, to=SomeEvent)")
     def map(
@@ -99,21 +132,128 @@ class Stream:
     def dedup(self, id: str, *, within: str | timedelta) -> Stream:
         """Keeps the first row to arrive for each id; the others come out at `.duplicates`."""
         place = here()
-        ids, kept = _columns_named(id, self, place), duration(within)
+        ids, kept = key_columns(id, self.columns, place), duration(within)
         if kept <= timedelta(0):
             raise BadStep(f"a dedup within {show(kept)} remembers nothing", fix='say within="1 h"', where=place)
-        return Stream(self.app, declared.Dedup(of=self.node, id=ids, within=kept, where=place), self.key)
+        return replace(self, node=declared.Dedup(of=self.node, id=ids, within=kept, where=place))
 
     @declaring('.key_by("card_id"), or .key_by("country, city") for several')
     def key_by(self, columns: str) -> Stream:
         """Rows with equal keys meet: windows are per key. An event's own key is the key until then."""
-        return Stream(self.app, self.node, _columns_named(columns, self, here()))
+        return replace(self, key=key_columns(columns, self.columns, here()))
+
+    @declaring('.join(clicks, on="ad_id", within=("0 s", "10 min"))')
+    def join(
+        self,
+        other: Stream,
+        *,
+        on: str,
+        within: tuple[str | timedelta, str | timedelta] | str | timedelta | None = None,
+        how: str = "inner",
+        take: str | None = None,
+        prefix: str | None = None,
+    ) -> Stream:
+        """Rows of two streams with equal keys whose times are close: `within=("0 s", "10 min")` is how much later the
+        other's row may be; one duration means either way. What comes out: all columns, `take="a.x, b.y as z"`, or with
+        `prefix` before those of the other."""
+        place = here()
+        _same_app(self, other, place)
+        if how not in HOWS:
+            raise BadStep(f"how={how!r} is not known", why=f"it is one of {', '.join(HOWS)}", where=place)
+        if within is None:
+            raise BadStep("a join without a time bound", why="every row would be kept for ever, waiting for a partner",
+                          fix='say within=("0 s", "10 min"): how much later the other may be', where=place)  # fmt: skip
+        lower, upper = _bounds(within)
+        if lower > upper:
+            raise BadStep(f"within from {show(lower)} to {show(upper)} leaves no time", fix="say the lesser first",
+                          where=place)  # fmt: skip
+        parties = Party(self.called, self.columns), Party(other.called, other.columns)
+        pairs = joining.keys(on, *parties, place)
+        missing = how in ("right", "full"), how in ("left", "full")
+        one_sided = how in ("semi", "anti")
+        values = joining.columns(
+            parties[0], parties[1]._replace(columns=()) if one_sided else parties[1], pairs,
+            missing=missing, take=take, prefix=prefix, place=place,
+        )  # fmt: skip
+        node = declared.Joined(
+            left=self.node,
+            right=other.node,
+            names=(self.called, other.called),
+            on=pairs,
+            lower=lower,
+            upper=upper,
+            how=how,
+            values=values,
+            where=place,
+        )
+        names = {ref.name for _, value in self.key for ref in value.refs()}
+        whole = take is None and (not missing[0] or names <= joining.shared(pairs))
+        return Stream(self.app, node, self.key if whole else kept(self.key, values))
+
+    @declaring('.enrich(customers, on="customer_id")')
+    def enrich(
+        self,
+        table: Table,
+        *,
+        on: str,
+        as_of: str | None = None,
+        wait: str | timedelta | None = None,
+        take: str | None = None,
+        prefix: str | None = None,
+    ) -> Stream:
+        """Each row with what a table says for its key: what it says now, or with `as_of` the version valid at the
+        event's time. A row waits until such versions are known; `wait="0 s"` takes what is there."""
+        place = here()
+        if not isinstance(table, Table):
+            raise BadStep(f"{table!r} is no table", why="streams are joined: .join(..., within=)",
+                          fix="app.table(Customer)", where=place)  # fmt: skip
+        _same_app(self, table, place)
+        if as_of is not None:
+            _check_as_of(self, table, as_of, place)
+        waits = as_of is not None and (wait is None or duration(wait) > timedelta(0))
+        parties = Party(self.called, self.columns), Party(table.called, table.columns)
+        pairs = joining.keys(on, *parties, place)
+        by_name = {str(right): left for left, right in pairs}
+        if set(by_name) != set(table.event.key) or len(pairs) != len(table.event.key):
+            raise BadStep(f"{table.called} is not asked by its key", why=f"its key is {', '.join(table.event.key)}",
+                          fix=f'on="{", ".join(table.event.key)}"', where=place)  # fmt: skip
+        values = joining.columns(*parties, pairs, missing=(False, True), take=take, prefix=prefix, place=place)
+        node = declared.Enriched(
+            of=self.node,
+            table=table.node,
+            names=(self.called, table.called),
+            on=tuple(by_name[name] for name in table.event.key),
+            as_of=as_of is not None,
+            wait=waits,
+            values=values,
+            where=place,
+        )
+        return Stream(self.app, node, self.key if take is None else kept(self.key, values), self.label)
+
+    @declaring(".union(refunds)")
+    def union(self, *others: Stream) -> Stream:
+        """This stream's rows and those of others of the same columns."""
+        place = here()
+        for other in others:
+            _same_app(self, other, place)
+            mine, theirs = ([(c.name, c.type) for c in one.columns] for one in (self, other))
+            if mine != theirs:
+                raise BadStep(f"{self.called} and {other.called} have different columns",
+                              why=f"({_listed(self)}) and ({_listed(other)})",
+                              fix="select the same columns first", where=place)  # fmt: skip
+        if not others:
+            raise BadStep("a union of one", fix=".union(other)", where=place)
+        same = all(other.key == self.key for other in others)
+        node = declared.Union(of=(self.node, *(other.node for other in others)), where=place)
+        return Stream(self.app, node, self.key if same else ())
 
     @declaring('.window(hr.tumbling("5 min"), lateness="10 min")')
     def window(
         self, window: Window, *, lateness: str | timedelta | None = None, emit: Emit | None = None
     ) -> WindowedStream:
         """Cuts the stream per key; `lateness` says how long a closed window can still be corrected."""
+        from headrace.model.windowed import WindowedStream
+
         place = here()
         if not self.key:
             raise BadStep("a window over a stream without key", why="windows are kept per key",
@@ -156,13 +296,19 @@ class Stream:
 
     @property
     def late(self) -> Stream:
-        """Rows that came after every window they belong to was gone, with the watermark they met."""
-        return self._side("late", declared.Aggregated, "a window")
+        """Rows that came after every window they belong to was gone, or too late for a join, with the watermark they
+        met."""
+        return self._side("late", (declared.Aggregated, declared.Joined, declared.Enriched), "a window or a join")
 
     @property
     def duplicates(self) -> Stream:
         """Rows whose id was seen before."""
-        return self._side("duplicates", declared.Dedup, "a dedup")
+        return self._side("duplicates", (declared.Dedup,), "a dedup")
+
+    @property
+    def unmatched(self) -> Stream:
+        """Rows of a join that found no partner, when their time is up; `side` says whose they are."""
+        return self._side("unmatched", (declared.Joined,), "a join")
 
     @declaring('.to(app.topic("alerts"))')
     def to(self, sink: Topic, *, key: str | None = None) -> Stream:
@@ -170,18 +316,22 @@ class Stream:
         place = here()
         if not isinstance(sink, Topic):
             raise BadStep(f"{sink!r} is no sink", fix='app.topic("name") is one', where=place)
-        found = _columns_named(key, self, place) if key else self.key
+        found = key_columns(key, self.columns, place) if key else self.key
         self.app.add(Output(of=self.node, topic=sink, key=found, where=place))
         return self
 
-    def _side(self, port: str, kind: type, owner: str) -> Stream:
-        if not isinstance(self.node, kind):
-            raise BadStep(f"this stream has no .{port}", why=f"only the result of {owner} has it", where=here())
-        side = declared.Side(of=self.node, port=port, where=here())  # type: ignore[arg-type]
-        if len({c.name for c in side.columns}) < len(side.columns):
-            raise BadStep("the column 'watermark' is taken", why="late rows say there which watermark they met",
-                          fix='rename it first: .select("..., watermark as ...")', where=here())  # fmt: skip
-        return Stream(self.app, side, self.key if port == "duplicates" else _source_key(self))
+    def _side(self, port: str, kinds: tuple[type, ...], owner: str) -> Stream:
+        place, node = here(), self.node
+        if not isinstance(node, kinds) or port not in dict(declared.ports(node)):
+            raise BadStep(f"this stream has no .{port}", why=f"only the result of {owner} has it", where=place)
+        side = declared.Side(of=node, port=port, where=place)  # type: ignore[arg-type]
+        names = [column.name for column in side.columns]
+        if taken := [name for name in ("side", "watermark") if names.count(name) > 1]:
+            raise BadStep(f"the column {taken[0]!r} is taken", why=f".{port} says there what the rows met",
+                          fix=f'rename it first: .select("..., {taken[0]} as ...")', where=place)  # fmt: skip
+        if isinstance(node, declared.Aggregated):
+            return replace(self, node=side, key=node.keys)
+        return replace(self, node=side, key=self.key if port == "duplicates" else ())
 
     def _mapped(
         self, function: Callable[[Any], Any], to: type | None, *, many: bool, retries: int, on_error: str
@@ -209,85 +359,49 @@ class Stream:
         return Stream(self.app, node)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class WindowedStream:
-    """A keyed stream cut into windows, waiting to be told what to say about each."""
+class Branches:
+    """What `split` made: streams by name."""
 
-    of: Stream
-    window: Window
-    lateness: timedelta
-    emit: Emit
+    def __init__(self, streams: Mapping[str, Stream]) -> None:
+        self._streams = dict(streams)
+
+    def __getattr__(self, name: str) -> Stream:
+        try:
+            return self._streams[name]
+        except KeyError:
+            raise AttributeError(f"there is no branch {name!r}; there is {', '.join(self._streams)}") from None
 
     def __repr__(self) -> str:
-        return f"<{self.of!r} in windows: {self.window}, lateness {show(self.lateness)}>"
-
-    @declaring('.agg(spent=hr.sum("amount"), times=hr.count())', why="each value is a column, and needs a name")
-    def agg(self, *, having: Any = None, **values: Aggregate) -> Stream:
-        """One result per key and window: `agg(spent=hr.sum("amount"), times=hr.count())`."""
-        place = here()
-        taken = RESERVED | {name for name, _ in self.of.key}
-        for name, value in values.items():
-            if not name.isidentifier():
-                raise BadStep(f"{name!r} cannot name a column", fix="use letters, digits and _", where=place)
-            if name in taken:
-                raise BadStep(f"{name!r} is taken", why="results have it as a key or window column", where=place)
-            if not isinstance(value, Aggregate):
-                raise BadStep(f"{name} is no aggregate", fix=f'write {name}=hr.sum("...") or hr.count()', where=place)
-        if not values:
-            raise BadStep("agg() of nothing", fix="say what to compute: agg(times=hr.count())", where=place)
-        node = declared.Aggregated(
-            of=self.of.node,
-            keys=self.of.key,
-            window=self.window,
-            lateness=self.lateness,
-            emit=self.emit,
-            values=tuple(bind(name, value, self.of.columns, place) for name, value in values.items()),
-            where=place,
-        )
-        if having is not None:
-            node = replace(node, having=_condition(having, node.columns, place))
-        return Stream(self.of.app, node, _refs(tuple(name for name, _ in self.of.key), node.columns))
+        return f"<branches {', '.join(self._streams)}>"
 
 
-def _condition(condition: Any, columns: Any, place: Any) -> Any:
-    from headrace.expr import expression
-    from headrace.expr.types import BOOL
-
-    found = expression(condition, columns, where=place)
-    if found.type != BOOL:
-        raise BadStep(f"{found} is {found.type}, not a condition", fix=f"compare it: {found} = ...", where=place)
-    return found
+def _bounds(within: Any) -> tuple[timedelta, timedelta]:
+    if isinstance(within, tuple) and len(within) == 2:
+        return duration(within[0]), duration(within[1])
+    return -duration(within), duration(within)
 
 
-def _columns_named(text: str, stream: Stream, place: Any) -> Named:
-    from headrace.expr import select_list
-
-    values = select_list(text, stream.columns, where=place)
-    for name, value in values:
-        if value.nullable:
-            raise BadStep(
-                f"{name} may be null, so it cannot be a key",
-                why="a null key joins nothing and belongs to no window",
-                fix=f'filter first: .where("{name} is not null"), or coalesce({name}, ...) as {name}',
-                where=place,
-            )
-    return values
+def _same_app(one: Stream, other: Any, place: Any) -> None:
+    if not isinstance(other, Stream | Table):
+        raise BadStep(f"{other!r} is no stream", fix="app.stream(SomeEvent, ...) is one", where=place)
+    if one.app is not other.app:
+        raise BadStep(f"{one.called} belongs to {one.app!r}, {other.called} to {other.app!r}",
+                      why="what runs together is declared in one app", where=place)  # fmt: skip
 
 
-def _refs(names: tuple[str, ...], columns: Any) -> Named:
-    from headrace.expr.nodes import Ref
+def _check_as_of(stream: Stream, table: Table, as_of: str, place: Any) -> None:
+    if table.node.history is None:
+        raise BadStep(f"{table.called} keeps no history", why="old versions are needed to answer as of a time",
+                      fix='app.table(..., history="30 d"): as far back as rows may be', where=place)  # fmt: skip
+    source = stream.node
+    while source.inputs:
+        source = source.inputs[0]
+    time = source.event.time if isinstance(source, declared.Read) else ""
+    if as_of != time:
+        raise BadStep(f"as_of={as_of!r} is not the time of {stream.called}",
+                      why="the version valid at the event's time is looked up",
+                      fix=f"as_of={time!r}" if time else "", where=place)  # fmt: skip
 
-    by_name = {column.name: column for column in columns}
-    return tuple((n, Ref(name=n, type=by_name[n].type, nullable=by_name[n].nullable)) for n in names)
 
-
-def _keeps(values: Named, name: str) -> bool:
-    from headrace.expr.nodes import Ref
-
-    return any(out == name and isinstance(value, Ref) and value.name == name for out, value in values)
-
-
-def _source_key(stream: Stream) -> Named:
-    node = stream.node
-    assert isinstance(node, declared.Aggregated)
-    return node.keys
+def _listed(stream: Stream) -> str:
+    return ", ".join(map(str, stream.columns))

@@ -25,6 +25,7 @@ class Topic:
     partitions: int | None = None
     retention: timedelta | None = None
     compact: bool = False
+    lag: timedelta | None = None  # how long a compacted topic keeps old values of a key too
     replication: int | None = None
     event: type | None = None
 

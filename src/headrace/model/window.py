@@ -14,6 +14,9 @@ from headrace.model.declaring import declaring
 Time = Literal["event", "processing"]
 ZERO = timedelta(0)
 
+RESERVED = frozenset({"window_start", "window_end", "kind", "revision"})
+"""Columns that every result of a window has (rule F2)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tumbling:

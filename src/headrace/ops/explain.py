@@ -29,7 +29,7 @@ def described(app: App, settings: Settings) -> list[dict[str, object]]:
             "flow": flow.name,
             "fingerprint": text.fingerprint(flow),
             "plan": list(text.lines(flow)),
-            "partitions": {name: known.get(name) for name in (s.node.event.topic for s in flow.by_topic)},  # type: ignore[union-attr]
+            "partitions": {name: known.get(name) for name in flow.topics},
             "state": {
                 step.name: {"bound": found.words, "bytes": found.bytes_per_key, "per": "key" if found.exact else "row"}
                 for step in flow.steps

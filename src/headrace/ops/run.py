@@ -10,7 +10,6 @@ from headrace.base.settings import Settings
 from headrace.log import dead, topics
 from headrace.log.broker import Broker
 from headrace.model.app import App
-from headrace.model.declared import Read
 from headrace.model.topic import Topic
 from headrace.observe.snapshot import FlowSnapshot
 from headrace.ops import endpoints
@@ -103,7 +102,7 @@ def launch(
 
 def make_topics(broker: Broker, plan: Plan, wanted: Iterable[Topic], say: Say) -> None:
     """Makes what is missing of these topics, and of those for dead letters."""
-    read = {step.node.event.topic for flow in plan.flows for step in flow.sources if isinstance(step.node, Read)}
+    read = {topic for flow in plan.flows for topic in flow.topics}
     made = topics.ensure(broker, *wanted) + dead.ensure(broker, *sorted(read))
     if made:
         say(f"made topics {', '.join(made)}")

@@ -12,6 +12,7 @@ from headrace.model.aggregate import Bound
 from headrace.model.window import Forever, Hopping, Session, Sliding, Tumbling
 from headrace.plan.plan import Step, slice_of
 
+ZERO = timedelta(0)
 TEXT_GUESS = 16
 """Bytes assumed for a text value; nobody knows before the data come."""
 
@@ -34,6 +35,20 @@ def bound(step: Step) -> StateBound | None:
             bytes_per_key=24,
             exact=True,
         )
+    if isinstance(node, declared.Joined):
+        held = ", ".join(
+            f"each row of {name} {show(reach)} of event time"
+            for name, reach in zip(node.names, (max(node.upper, ZERO), max(-node.lower, ZERO)), strict=True)
+        )
+        size = max(sum(_value(c.type) for c in of.columns) for of in node.inputs)
+        return StateBound(words=held, bytes_per_key=24 + size, exact=False)
+    if isinstance(node, declared.Enriched):
+        size = 16 + sum(_value(c.type) for c in node.table.columns)
+        if not node.as_of:
+            return StateBound(words="the table's current row, kept until it is deleted", bytes_per_key=size, exact=True)
+        assert node.table.history is not None
+        words = f"the table's versions of the last {show(node.table.history)}, and the newest before that"
+        return StateBound(words=words, bytes_per_key=size, exact=False)
     if not isinstance(node, declared.Aggregated):
         return None
     values = sum(_aggregate(value) for value in node.values)

@@ -29,15 +29,14 @@ def explain(plan: Plan, *, partitions: Mapping[str, int] | None = None, shuffle_
 def _flow(flow: Flow, partitions: Mapping[str, int]) -> list[str]:
     said: list[str] = []
     for step in flow.steps:
-        said += _read(step, partitions) if isinstance(step.node, declared.Read) else _step(flow, step)
+        said += _step(flow, step) if step.inputs else _read(flow, step, partitions)
     for leaving in flow.exits:
         origin = flow.step(leaving.input.step).name
         port = "" if leaving.input.port == "rows" else f".{leaving.input.port}"
         said.append(_row("to", f"topic {leaving.topic.name}, from {origin}{port}, key {text.names(leaving.key)}"))
         said.append(_row("", "at least once; every record carries its stable id in the header hr-id"))
-    for source in flow.sources:
-        assert isinstance(source.node, declared.Read)
-        said.append(_row("dead", f"topic {source.node.event.topic}.dead: what cannot be decoded or breaks its schema"))
+    for topic in flow.topics:
+        said.append(_row("dead", f"topic {topic}.dead: what cannot be decoded or breaks its schema"))
     said.append(_row("time", "watermark = least over streams and partitions of (greatest event time - disorder)"))
     for mode in MODES:
         reasons = why_not(flow, mode)
@@ -45,10 +44,19 @@ def _flow(flow: Flow, partitions: Mapping[str, int]) -> list[str]:
     return said
 
 
-def _read(step: Step, partitions: Mapping[str, int]) -> list[str]:
+def _read(flow: Flow, step: Step, partitions: Mapping[str, int]) -> list[str]:
     node = step.node
-    assert isinstance(node, declared.Read)
+    assert isinstance(node, declared.Read | declared.ReadTable)
     count = partitions.get(node.event.topic)
+    if isinstance(node, declared.ReadTable):
+        width = f", {count} partitions" if count else ""
+        time = "counts in the watermark" if flow.counts(step) else "does not hold the watermark back"
+        return [
+            _row(
+                "table", f"topic {node.event.topic}{width}, key {', '.join(node.event.key)}, loaded before the streams"
+            ),
+            _row("", f"version time {node.event.time}; it {time}"),
+        ]
     disorder = "marked by its producers" if node.disorder is None else f"disorder {show(node.disorder)}"
     idle = "never idle" if node.idle is None else f"idle after {show(node.idle)}"
     return [

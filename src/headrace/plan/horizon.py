@@ -12,14 +12,21 @@ from headrace.plan.plan import Flow, Step
 def horizon(flow: Flow) -> timedelta:
     """The longest time from an event to the last result it takes part in. A session has no length of its own: one gap
     is counted, so a session that began earlier may be cut at the start."""
-    disorder = max(s.node.disorder or timedelta(0) for s in flow.sources if isinstance(s.node, declared.Read))
+    disorder = max(_disorder(s) for s in flow.sources if flow.counts(s))
     return disorder + max((step.hold + _reach(step) for step in flow.steps), default=timedelta(0))
+
+
+def _disorder(source: Step) -> timedelta:
+    assert isinstance(source.node, declared.Read | declared.ReadTable)
+    return source.node.disorder or timedelta(0)
 
 
 def _reach(step: Step) -> timedelta:
     node = step.node
     if isinstance(node, declared.Dedup):
         return node.within
+    if isinstance(node, declared.Joined):
+        return max(abs(node.lower), abs(node.upper))
     if not isinstance(node, declared.Aggregated):
         return timedelta(0)
     window = node.window

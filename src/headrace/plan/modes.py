@@ -26,6 +26,10 @@ def _realtime(step: object) -> list[str]:
     node = getattr(step, "node", None)
     if isinstance(node, declared.Aggregated):
         return [f"{_name(step)} closes windows, and the watermark stands still inside a real-time interval (rule R5)"]
+    if isinstance(node, declared.Joined):
+        return [f"{_name(step)} lets rows go when their time is up, and time stands still inside an interval (rule R5)"]
+    if isinstance(node, declared.Enriched) and node.wait:
+        return [f'{_name(step)} waits for versions up to the row\'s time; say wait="0 s" (rule J4)']
     if isinstance(node, declared.MapRows):
         return [f"{_name(step)} is a Python function; in real time it would cost a process hop per row"]
     return []

@@ -12,17 +12,19 @@ from headrace.base.errors import BadApp
 from headrace.expr.types import Columns
 from headrace.model import declared
 from headrace.model.app import App
-from headrace.model.declared import Node, Output, Read
+from headrace.model.declared import Node, Output, Read, ReadTable
 from headrace.model.topic import Topic
 from headrace.model.window import Forever, Hopping, Tumbling
 
 ZERO = timedelta(0)
-STAGED = (declared.Dedup, declared.Aggregated, declared.MapRows)
+STAGED = (declared.Dedup, declared.Aggregated, declared.MapRows, declared.Joined, declared.Enriched)
+TIMED = (declared.Dedup, declared.Aggregated, declared.Joined, declared.Enriched)
+"""Steps that go by event time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """A step's input: an output port of an earlier step ("rows", "late" or "duplicates")."""
+    """A step's input: an output port of an earlier step ("rows", "late", "duplicates", ...)."""
 
     step: int
     port: str = "rows"
@@ -36,7 +38,7 @@ class Step:
     ordinal: int
     name: str
     node: Node
-    input: Input | None
+    inputs: tuple[Input, ...]
     hold: timedelta
     level: int
 
@@ -48,12 +50,7 @@ class Step:
     @property
     def ports(self) -> tuple[tuple[str, Columns], ...]:
         """Its outputs and their columns."""
-        node = self.node
-        if isinstance(node, declared.Dedup):
-            return (("rows", node.columns), ("duplicates", node.columns))
-        if isinstance(node, declared.Aggregated):
-            return (("rows", node.columns), ("late", declared.Side(of=node, port="late").columns))
-        return (("rows", node.columns),)
+        return declared.ports(self.node)
 
     @property
     def by_clock(self) -> bool:
@@ -83,20 +80,25 @@ class Flow:
 
     @property
     def sources(self) -> tuple[Step, ...]:
-        return tuple(s for s in self.steps if isinstance(s.node, Read))
+        return tuple(s for s in self.steps if isinstance(s.node, Read | ReadTable))
 
     @property
     def by_topic(self) -> tuple[Step, ...]:
         """The sources in the order of their topics: a row's source is its place here (rule R2)."""
-        return tuple(sorted(self.sources, key=lambda s: s.node.event.topic if isinstance(s.node, Read) else ""))
+        return tuple(sorted(self.sources, key=topic_of))
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics it reads: a row's source is a place in here."""
+        return tuple(topic_of(source) for source in self.by_topic)
 
     def step(self, ordinal: int) -> Step:
         return next(s for s in self.steps if s.ordinal == ordinal)
 
-    def readers(self, ordinal: int, port: str) -> tuple[Step, ...]:
-        """The steps that read this port."""
+    def readers(self, ordinal: int, port: str) -> tuple[tuple[Step, int], ...]:
+        """The steps that read this port, each with the number of its input."""
         at = Input(step=ordinal, port=port)
-        return tuple(s for s in self.steps if s.input == at)
+        return tuple((s, number) for s in self.steps for number, own in enumerate(s.inputs) if own == at)
 
     def leaving(self, ordinal: int, port: str) -> tuple[Exit, ...]:
         at = Input(step=ordinal, port=port)
@@ -109,6 +111,15 @@ class Flow:
     @property
     def levels(self) -> int:
         return max((s.level for s in self.steps), default=0)
+
+    def counts(self, source: Step) -> bool:
+        """Whether a source's time counts in the watermark. That of a table does where rows are enriched as of their
+        time, and where there are only tables; a table that is asked for its current value holds nobody up."""
+        if isinstance(source.node, Read) or not any(isinstance(s.node, Read) for s in self.sources):
+            return True
+        return any(
+            isinstance(s.node, declared.Enriched) and s.node.as_of for s, _ in self.readers(source.ordinal, "rows")
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,20 +187,21 @@ class _Walk:
         return found
 
     def _place(self, node: Node) -> int:
-        entry = None if isinstance(node, Read) else self.visit(node.of)
-        before = None if entry is None else self.steps[entry.step]
+        inputs = tuple(self.visit(of) for of in node.inputs)
+        before = [(self.steps[entry.step], entry.port) for entry in inputs]
         step = Step(
             ordinal=len(self.steps),
             name=node.name or self._name(node),
             node=node,
-            input=entry,
-            hold=ZERO if before is None else before.hold + _holds(before.node),
-            level=(0 if before is None else before.level) + int(isinstance(node, STAGED)),
+            inputs=inputs,
+            hold=max((one.hold + _holds(one.node, port) for one, port in before), default=ZERO),
+            level=max((one.level for one, _ in before), default=0) + int(isinstance(node, STAGED)),
         )
-        if before is not None and before.by_clock and isinstance(node, declared.Dedup | declared.Aggregated):
-            raise BadApp(f"{step.name} comes after {before.name}, which follows processing time",
-                         why="results of a processing-time window have no event time to go by (rule W7)",
-                         fix="let the first window follow event time", where=node.where)  # fmt: skip
+        for one, _ in before:
+            if one.by_clock and isinstance(node, TIMED):
+                raise BadApp(f"{step.name} comes after {one.name}, which follows processing time",
+                             why="results of a processing-time window have no event time to go by (rule W7)",
+                             fix="let the first window follow event time", where=node.where)  # fmt: skip
         if any(s.name == step.name for s in self.steps):
             raise BadApp(f"two steps are called {step.name!r}", why="names make stable ids", fix='.named("...")',
                          where=node.where)  # fmt: skip
@@ -208,16 +220,30 @@ _KIND = {
     declared.MapRows: "map",
     declared.Dedup: "dedup",
     declared.Aggregated: "window",
+    declared.Union: "union",
+    declared.Joined: "join",
+    declared.Enriched: "enrich",
 }
 
 
-def _holds(node: Node) -> timedelta:
-    """How much later than the watermark a step may still emit: a window holds its lateness."""
-    return node.lateness if isinstance(node, declared.Aggregated) and not isinstance(node.window, Forever) else ZERO
+def _holds(node: Node, port: str) -> timedelta:
+    """How much later than the watermark a step may still emit (rule T6): a window holds its lateness, a join the time
+    that a row waits for its partner, if it comes out alone after it."""
+    if isinstance(node, declared.Aggregated):
+        return ZERO if isinstance(node.window, Forever) else node.lateness
+    if isinstance(node, declared.Joined):
+        left, right = max(node.upper, ZERO), max(-node.lower, ZERO)
+        if port == "unmatched":
+            return max(left, right)
+        return max(
+            left if node.how in ("left", "full", "semi", "anti") else ZERO,
+            right if node.how in ("right", "full") else ZERO,
+        )
+    return ZERO
 
 
 def _connected(steps: list[Step], exits: tuple[Exit, ...]) -> tuple[Flow, ...]:
-    """Flows by union of each step with its input."""
+    """Flows by union of each step with its inputs."""
     root = list(range(len(steps)))
 
     def top(at: int) -> int:
@@ -226,14 +252,20 @@ def _connected(steps: list[Step], exits: tuple[Exit, ...]) -> tuple[Flow, ...]:
         return at
 
     for step in steps:
-        if step.input is not None:
-            root[top(step.ordinal)] = top(step.input.step)
+        for entry in step.inputs:
+            root[top(step.ordinal)] = top(entry.step)
     flows = []
     for home in dict.fromkeys(top(s.ordinal) for s in steps):
         own = tuple(s for s in steps if top(s.ordinal) == home)
-        name = "+".join(s.name for s in own if isinstance(s.node, Read))
+        name = "+".join(s.name for s in own if not s.inputs)
         flows.append(Flow(name=name, steps=own, exits=tuple(e for e in exits if top(e.input.step) == home)))
     return tuple(flows)
+
+
+def topic_of(source: Step) -> str:
+    """The topic that a source reads."""
+    assert isinstance(source.node, Read | ReadTable)
+    return source.node.event.topic
 
 
 def slice_of(window: Tumbling | Hopping) -> timedelta:

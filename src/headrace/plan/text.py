@@ -16,7 +16,7 @@ from headrace.plan.plan import Flow, Input, Step
 
 def lines(flow: Flow) -> tuple[str, ...]:
     """The flow, line by line, in the order data walks it."""
-    said = [f"{step.name}: {_origin(flow, step.input)}{_SAID[type(step.node)](step.node)}" for step in flow.steps]
+    said = [f"{step.name}: {_origin(flow, step.inputs)}{_SAID[type(step.node)](step.node)}" for step in flow.steps]
     said += [
         f"to {e.topic.name}: from {_port(flow, e.input)}, key {names(e.key)}, {', '.join(map(str, e.columns))}"
         for e in flow.exits
@@ -44,8 +44,8 @@ def describe(step: Step) -> str:
     return _SAID[type(step.node)](step.node)
 
 
-def _origin(flow: Flow, at: Input | None) -> str:
-    return "" if at is None else f"from {_port(flow, at)}, "
+def _origin(flow: Flow, inputs: tuple[Input, ...]) -> str:
+    return f"from {' and '.join(_port(flow, at) for at in inputs)}, " if inputs else ""
 
 
 def _port(flow: Flow, at: Input) -> str:
@@ -58,6 +58,29 @@ def _read(node: declared.Read) -> str:
     idle = "never idle" if node.idle is None else f"idle {show(node.idle)}"
     columns = ", ".join(map(str, node.columns))
     return f"read {node.event.topic} by {node.event.time}, {disorder}, {idle}, skew {show(node.skew)}: {columns}"
+
+
+def _read_table(node: declared.ReadTable) -> str:
+    history = "" if node.history is None else f", history {show(node.history)}"
+    columns = ", ".join(map(str, node.columns))
+    return f"table {node.event.topic} by {node.event.time}{history}: {columns}"
+
+
+def _joined(node: declared.Joined) -> str:
+    on = " and ".join(f"{one} = {other}" for one, other in node.on)
+    within = f"within {show(node.lower)} to {show(node.upper)}"
+    return f"join {' and '.join(node.names)}, {node.how}, on {on}, {within}: {_values(node.values)}"
+
+
+def _enriched(node: declared.Enriched) -> str:
+    when = "now" if not node.as_of else "as of its time" + ("" if node.wait else ", without waiting")
+    return (
+        f"enrich {node.names[0]} with {node.names[1]} {when}, on {', '.join(map(str, node.on))}: {_values(node.values)}"
+    )
+
+
+def _values(values: tuple[tuple[str, object], ...]) -> str:
+    return ", ".join(f"{value} as {name}" for name, value in values)
 
 
 def _aggregated(node: declared.Aggregated) -> str:
@@ -78,7 +101,11 @@ def _mapped(node: declared.MapRows) -> str:
 _SAID = {
     declared.Read: _read,
     declared.Filter: lambda node: f"where {node.condition}",
-    declared.Project: lambda node: "select " + ", ".join(f"{value} as {name}" for name, value in node.values),
+    declared.ReadTable: _read_table,
+    declared.Project: lambda node: f"select {_values(node.values)}",
+    declared.Union: lambda node: "union",
+    declared.Joined: _joined,
+    declared.Enriched: _enriched,
     declared.MapRows: _mapped,
     declared.Dedup: lambda node: f"dedup by {names(node.id)} within {show(node.within)}",
     declared.Aggregated: _aggregated,

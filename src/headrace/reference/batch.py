@@ -14,6 +14,12 @@ DERIVED = 1_000
 """The source of a row that a step made: DERIVED + the step's ordinal (rule R2)."""
 
 
+class Tombstone(NamedTuple):
+    """In place of a table's row: the row of this key has gone."""
+
+    key: tuple[Any, ...]
+
+
 class Arrival(NamedTuple):
     """A row of the log. `source`: its topic's place among the flow's topics, sorted by name."""
 
@@ -21,7 +27,7 @@ class Arrival(NamedTuple):
     source: int
     partition: int
     offset: int
-    values: tuple[Any, ...]
+    values: tuple[Any, ...] | Tombstone
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 from headrace.base.duration import millis
 from headrace.base.errors import UsageError
 from headrace.model import declared
-from headrace.plan.plan import Flow, Plan, Step
+from headrace.plan.plan import Flow, Plan, Step, topic_of
 from headrace.reference.batch import Batch, Dead, Record, Travelling
 from headrace.reference.counts import Counts
+from headrace.reference.joined import Enriched, Joined
 from headrace.reference.keyed import Dedup, Windowed
 from headrace.reference.operator import Moment, Operator, Setting, Source
-from headrace.reference.stateless import Filter, Leaving, MapRows, Project
+from headrace.reference.stateless import Filter, Leaving, MapRows, Project, Union
 
 
 class Engine:
@@ -27,10 +28,9 @@ class Engine:
         self._sources: list[list[Source]] = [[] for _ in self._setting.topics]
         for operator in self._operators.values():
             if isinstance(operator, Source):
-                assert isinstance(operator.step.node, declared.Read)
-                self._sources[self._setting.topics.index(operator.step.node.event.topic)].append(operator)
-            if (entry := operator.step.input) is not None:
-                self._operators[entry.step].readers[entry.port].append(operator.inbox)
+                self._sources[self._setting.topics.index(topic_of(operator.step))].append(operator)
+            for entry, inbox in zip(operator.step.inputs, operator.inboxes, strict=True):
+                self._operators[entry.step].readers[entry.port].append(inbox)
         for exit, leaving in zip(flow.exits, self._exits, strict=True):
             self._operators[exit.input.step].readers[exit.input.port].append(leaving.inbox)
         self.watermark: int | None = None
@@ -96,13 +96,13 @@ def run(plan: Plan, schedule: Mapping[str, Iterable[Batch]] | Iterable[Batch]) -
 
 def topics_of(flow: Flow) -> tuple[str, ...]:
     """The topics a flow reads, sorted: an arrival's source is a place in here."""
-    return tuple(sorted({step.node.event.topic for step in flow.sources if isinstance(step.node, declared.Read)}))
+    return tuple(sorted({topic_of(step) for step in flow.sources}))
 
 
 def _operator(step: Step, setting: Setting) -> Operator:
     node = step.node
     match node:
-        case declared.Read():
+        case declared.Read() | declared.ReadTable():
             return Source(step, setting, millis(node.skew))
         case declared.Filter():
             return Filter(step, setting, node)
@@ -114,6 +114,12 @@ def _operator(step: Step, setting: Setting) -> Operator:
             return Dedup(step, setting, node)
         case declared.Aggregated():
             return Windowed(step, setting, node)
+        case declared.Union():
+            return Union(step, setting, node)
+        case declared.Joined():
+            return Joined(step, setting, node)
+        case declared.Enriched():
+            return Enriched(step, setting, node)
     raise AssertionError(f"{node} is no step of its own")
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headrace.base.duration import millis
-from headrace.model.declared import Read
-from headrace.plan.plan import Flow
+from headrace.model.declared import Node, Read, ReadTable
+from headrace.plan.plan import Flow, topic_of
 from headrace.steps.row import MILLI
 
 
@@ -76,18 +76,18 @@ class Watermark:
     def __init__(self, flow: Flow, clock: int, partitions: dict[str, int]) -> None:
         self._streams: dict[str, list[StreamFrontier]] = {}
         for step in flow.sources:
-            assert isinstance(step.node, Read)
-            topic = step.node.event.topic
-            count = partitions.get(topic, 1)
-            self._streams.setdefault(topic, []).append(_stream(step.node, clock, count))
+            if flow.counts(step):
+                topic = topic_of(step)
+                count = partitions.get(topic, 1)
+                self._streams.setdefault(topic, []).append(_stream(step.node, clock, count))
         self.value: int | None = None
 
     def row(self, topic: str, partition: int, time: int, clock: int) -> None:
-        for stream in self._streams[topic]:
+        for stream in self._streams.get(topic, ()):
             stream.row(partition, time, clock)
 
     def mark(self, topic: str, partition: int, time: int, clock: int) -> None:
-        for stream in self._streams[topic]:
+        for stream in self._streams.get(topic, ()):
             stream.mark(partition, time, clock)
 
     def at(self, clock: int) -> int | None:
@@ -114,7 +114,8 @@ class Watermark:
         return greatest // MILLI + (clock - since) - max(stream.disorder for stream in streams)
 
 
-def _stream(node: Read, clock: int, partitions: int) -> StreamFrontier:
+def _stream(node: Node, clock: int, partitions: int) -> StreamFrontier:
+    assert isinstance(node, Read | ReadTable)
     return StreamFrontier(
         disorder=0 if node.disorder is None else millis(node.disorder),
         idle=None if node.idle is None else millis(node.idle),

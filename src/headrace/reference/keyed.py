@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from operator import itemgetter
 from typing import Any
 
@@ -18,18 +17,17 @@ from headrace.plan.plan import Step
 from headrace.reference.batch import DERIVED, END, Dead, Travelling
 from headrace.reference.operator import Moment, Operator, Setting
 from headrace.reference.stateless import Evaluate, row_of
+from headrace.reference.timers import Key, Timers
 from headrace.steps import plain
 from headrace.steps.emission import Passes
 from headrace.steps.row import DUPLICATE, HELD, LATE, MILLI, USED, Result, Row
 from headrace.steps.spec import step_of
 
-Key = tuple[Any, ...]
-
 _order = itemgetter(0)
 
 
 class Keyed(Operator):
-    """One state per key; a heap of (due, key) tells which keys time has something to say to."""
+    """One state per key."""
 
     def __init__(self, step: Step, setting: Setting, node: declared.Aggregated | declared.Dedup) -> None:
         super().__init__(step, setting)
@@ -41,21 +39,15 @@ class Keyed(Operator):
         self._hold = millis(step.hold)
         self._by_clock = step.by_clock
         self._states: dict[Key, Any] = {}
-        self._timers: list[tuple[int, int, Key]] = []
-        self._registered: dict[Key, int] = {}
-        self._number = 0  # keeps the heap from comparing keys
+        self._timers = Timers()
 
     def take(self, rows: list[Travelling], moment: Moment) -> None:
         before, watermark = self._times(moment)
         touched = self._apply(sorted(rows, key=_order), before, moment) if rows else {}
         for key, held in touched.items():
             self._move_time(key, held, watermark, moment.clock)
-        if watermark is not None:
-            while self._timers and self._timers[0][0] <= watermark:
-                due, _, key = heapq.heappop(self._timers)
-                if self._registered.get(key) == due:
-                    del self._registered[key]
-                    self._move_time(key, self._states[key].held, watermark, moment.clock)
+        for key in self._timers.reached(watermark):
+            self._move_time(key, self._states[key].held, watermark, moment.clock)
 
     def _times(self, moment: Moment) -> tuple[int | None, int | None]:
         """W(k-1) and W(k) as this step meets them: less its hold (rule T6), or the clock (rule W7)."""
@@ -127,13 +119,7 @@ class Keyed(Operator):
             self._send(key, results)
         if state.empty:
             del self._states[key]
-            self._registered.pop(key, None)
-            return
-        due = self._due(self._spec, state)
-        if due is not None and self._registered.get(key) != due:
-            self._registered[key] = due
-            self._number += 1
-            heapq.heappush(self._timers, (due, self._number, key))
+        self._timers.set(key, None if state.empty else self._due(self._spec, state))
 
     @property
     def _wants_cause(self) -> bool:

@@ -50,19 +50,25 @@ class Operator:
         self.step = step
         self.name = step.name
         self.setting = setting
-        self.inbox: list[Travelling] = []
-        self.readers: dict[str, list[list[Travelling]]] = {"rows": [], "late": [], "duplicates": []}
+        self.inboxes: list[list[Travelling]] = [[] for _ in step.inputs]
+        self.readers: dict[str, list[list[Travelling]]] = {port: [] for port, _ in step.ports}
         self.total = Counts()
         self.counts = Counts()
 
     def run(self, moment: Moment) -> None:
         """One batch: counts start anew, are checked, and join the total."""
-        rows, held = self.inbox[:], self.total.held
-        self.inbox.clear()  # readers hold this very list
-        self.counts = Counts(received=len(rows), held=held)
-        self.take(rows, moment)
+        inputs, held = [inbox[:] for inbox in self.inboxes], self.total.held
+        for inbox in self.inboxes:
+            inbox.clear()  # steps before hold this very list
+        self.counts = Counts(received=sum(map(len, inputs)), held=held)
+        self.meet(inputs, moment)
         self.counts.check(self.name, held)
         self.total.add(self.counts)
+
+    def meet(self, inputs: list[list[Travelling]], moment: Moment) -> None:
+        """The rows of every input; steps of one input are told of its rows alone."""
+        (rows,) = inputs
+        self.take(rows, moment)
 
     def take(self, rows: list[Travelling], moment: Moment) -> None:
         raise NotImplementedError
@@ -73,9 +79,18 @@ class Operator:
 
     def put_aside(self, rows: Sequence[Travelling], port: str) -> None:
         """Late rows and duplicates: to whoever reads them; counted in any case."""
+        if not rows:
+            return
         self.give(rows, port)
-        if self.setting.keep_aside and rows:
+        if self.setting.keep_aside:
             self.setting.aside.setdefault((self.name, port), []).extend(rows)
+
+    def numbered(self, row: Travelling, number: int) -> Travelling:
+        """One of several rows made of one: "/n" after its cause."""
+        time, source, partition, offset, id = row.order
+        cause = row.id or self.setting.cause(row)
+        order = (time, source, partition, offset, f"{id}/{number:06d}")
+        return row._replace(order=order, id="", cause=f"{cause}/{number}")
 
     def bury(self, row: Travelling, reason: str, error: str = "") -> None:
         """A dead letter (rules B2, B3, T2)."""

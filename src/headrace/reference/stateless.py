@@ -59,6 +59,20 @@ class Project(Operator):
         self.give(made)
 
 
+class Union(Operator):
+    """All rows of all inputs. Where a row of the log may come by two ways, those of the n-th input have "/n" after the
+    cause, as rows of a flat map do."""
+
+    def __init__(self, step: Step, setting: Setting, node: declared.Union) -> None:
+        super().__init__(step, setting)
+        self._numbered = node.numbered
+
+    def meet(self, inputs: list[list[Travelling]], moment: Moment) -> None:
+        for number, rows in enumerate(inputs):
+            self.counts.used += len(rows)
+            self.give([self.numbered(row, number) for row in rows] if self._numbered else rows)
+
+
 class MapRows(Operator):
     """A Python function per row (rule B2).
 
@@ -94,12 +108,7 @@ class MapRows(Operator):
     def _rows(self, row: Travelling, results: list[tuple[Any, ...]]) -> list[Travelling]:
         if not self._node.many:
             return [row._replace(values=results[0])]
-        time, source, partition, offset, id = row.order
-        cause = row.id or self.setting.cause(row)
-        return [
-            Travelling((time, source, partition, offset, f"{id}/{n:06d}"), "", f"{cause}/{n}", values)
-            for n, values in enumerate(results)
-        ]
+        return [self.numbered(row, n)._replace(values=values) for n, values in enumerate(results)]
 
 
 class Leaving:

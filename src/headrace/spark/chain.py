@@ -24,7 +24,7 @@ EXIT = 1_000_000
 """Chain rows with step EXIT + n go to the flow's n-th exit."""
 DEAD = 2_000_000
 """Chain rows that go to dead letters; their payload is a whole record (letters.py)."""
-PORTS = {"rows": 0, "late": 1, "duplicates": 2}
+PORTS = {"rows": 0, "late": 1, "duplicates": 2, "unmatched": 3}
 
 
 def ddl(columns: Columns) -> str:
@@ -32,14 +32,16 @@ def ddl(columns: Columns) -> str:
     return ", ".join(f"`{c.name}` {spark_type(c.type)}" for c in columns)
 
 
-def entering(step: Step, flow: Flow) -> tuple[Columns, list[Any], list[Any]]:
-    """What a staged step is handed: the columns of its payload, the expressions behind them, and its key.
-
-    A window gets its key columns, its aggregates' arguments, and all columns only if somebody reads its late rows.
+def entering(step: Step, number: int, flow: Flow) -> tuple[Columns, list[Any], list[Any]]:
+    """What a staged step is handed by its n-th input: the columns of the payload, the expressions behind them, and the
+    key. A window gets its key columns, its aggregates' arguments, and all columns only if somebody reads its late rows.
     """
     node = step.node
-    assert not isinstance(node, declared.Read | declared.Side)
-    whole = node.of.columns
+    whole = node.inputs[number].columns
+    if isinstance(node, declared.Joined):
+        return whole, [c.name for c in whole], [pair[number] for pair in node.on]
+    if isinstance(node, declared.Enriched):
+        return whole, [c.name for c in whole], list(node.on) if number == 0 else []
     if isinstance(node, declared.Aggregated):
         named = [(f"k{n}", value) for n, (_, value) in enumerate(node.keys)]
         named += [(f"a{n}", v.argument) for n, v in enumerate(node.values) if v.argument is not None]
@@ -48,6 +50,17 @@ def entering(step: Step, flow: Flow) -> tuple[Columns, list[Any], list[Any]]:
         return (*columns, *late), [value for _, value in named] + [c.name for c in late], [v for _, v in node.keys]
     key = [value for _, value in node.id] if isinstance(node, declared.Dedup) else []
     return whole, [c.name for c in whole], key
+
+
+def given(node: declared.Joined | declared.Enriched, port: str) -> Columns:
+    """The payload of a join's rows as its kernel gives them: both rows one after the other, null where there is none;
+    beside the rows that come out as they should, which side it is of, and of a late one the watermark it met."""
+    both = tuple(
+        Column(f"{name}.{c.name}", c.type, True)
+        for name, of in zip(node.names, node.inputs, strict=True)
+        for c in of.columns
+    )
+    return both + {"rows": (), "unmatched": (declared.SIDE,), "late": (declared.SIDE, declared.WATERMARK)}[port]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +94,10 @@ class Chain:
         """Named values as the JSON of rule F1."""
         return self._call("encode", sf.struct(*values))
 
-    def numbered(self, number: Any) -> Any:
-        """The id of the n-th row that a flat map made of one: rows it made of a row of the log are named by its place
+    def numbered(self, id: Any, number: Any) -> Any:
+        """The id of the n-th row that was made of one: what is made of a row of the log is named by its place
         (rule D2), the others by the id of their row."""
-        origin = sf.when(sf.length("id") == 16, sf.lower(sf.hex("id")).cast("binary")).otherwise(sf.col("id"))
+        origin = sf.when(sf.length(id) == 16, sf.lower(sf.hex(id)).cast("binary")).otherwise(id)
         suffix = sf.concat(sf.lit("/"), sf.lpad(number.cast("string"), 6, "0")).cast("binary")
         return sf.concat(sf.coalesce(origin, sf.lit("").cast("binary")), suffix)
 
@@ -95,11 +108,9 @@ class Chain:
     def headers(self, plan: Plan, flow: Flow, leaving: Exit) -> Any:
         """Type, schema and stable id of an exit's records; a row of the log gets its id here, its place is the cause
         (rule D2)."""
-        topics = [s.node.event.topic for s in flow.by_topic if isinstance(s.node, declared.Read)]
         name = leaving.topic.name
-        own = self._call(
-            "stableId", sf.struct("key", "src", "part", "off", "id"), json.dumps([plan.app, plan.version, name, topics])
-        )
+        known = json.dumps([plan.app, plan.version, name, flow.topics])
+        own = self._call("stableId", sf.struct("key", "src", "part", "off", "id"), known)
         schema = stable_id(name, *map(str, leaving.columns))[:16]
         return sf.array(
             header("hr-type", sf.lit(name).cast("binary")),

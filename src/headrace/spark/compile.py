@@ -15,7 +15,7 @@ import pyspark.sql.functions as sf
 from headrace.expr.types import Columns
 from headrace.model import declared
 from headrace.plan.plan import Exit, Flow, Plan, Step
-from headrace.spark.chain import DEAD, EXIT, PORTS, Chain, entering, values_of
+from headrace.spark.chain import DEAD, EXIT, PORTS, Chain, entering, given, values_of
 from headrace.spark.columns import column, fault
 from headrace.spark.letters import RECORD, grave, letter, no_record
 from headrace.spark.routes import CHAIN, Gate, Route, routed
@@ -37,6 +37,7 @@ class Rows:
     meta: dict[str, Any]
     gates: tuple[Gate, ...] = ()
     packed: Any = None  # all of them in one column, if they came so and have not changed
+    gone: Any = None  # of a table's versions: whether it is a tombstone
 
 
 @dataclass(slots=True)
@@ -46,7 +47,7 @@ class Compiler:
     plan: Plan
     flow: Flow
     chain: Chain
-    _counting: set[int] = field(default_factory=set)  # steps whose rows are counted already, on another copy
+    _counting: set[tuple[int, int]] = field(default_factory=set)  # inputs counted already, on another copy of the rows
 
     def records(self, source: Any) -> Any:
         """From the source's frame, watermark set, to a row per record to write: topic, key, value, time, headers."""
@@ -72,8 +73,10 @@ class Compiler:
         for number, step in enumerate(self.flow.by_topic):
             here, dead = sf.col("topic") == number, sf.col("dead").isNotNull()
             routes.append(self._undecoded(step, here & dead, meta))
-            values = {c.name: sf.col(f"e{number}")[c.name] for c in step.node.columns}
-            rows = Rows(origin=here & ~dead, values=values, columns=step.node.columns, meta=meta)
+            row = sf.col(f"e{number}")
+            gone = row.isNull() if isinstance(step.node, declared.ReadTable) else None
+            values = {c.name: row[c.name] for c in step.node.columns}
+            rows = Rows(origin=here & ~dead, values=values, columns=step.node.columns, meta=meta, gone=gone)
             first, *others = _copies(self._walk(step, "rows", rows))
             routes += [replace(first, gates=(self._tally(step, "used"), *first.gates)), *others]
         return routes
@@ -84,10 +87,21 @@ class Compiler:
         for step in steps:
             for port, columns in step.ports:
                 here = (sf.col("step") == step.ordinal) & (sf.col("port") == PORTS[port])
-                values = self.chain.fields(columns)
-                rows = Rows(origin=here, values=values, columns=columns, meta=meta, packed=sf.col("payload"))
+                values, packed = self._given(step.node, port, columns)
+                rows = Rows(origin=here, values=values, columns=columns, meta=meta, packed=packed)
                 routes += _copies(self._walk(step, port, rows))
         return routes
+
+    def _given(self, node: declared.Node, port: str, columns: Columns) -> tuple[dict[str, Any], Any]:
+        """A port's columns, and the payload if it holds just these: a join's kernel gives both rows as they are."""
+        if not isinstance(node, declared.Joined | declared.Enriched):
+            return self.chain.fields(columns), sf.col("payload")
+        raw = self.chain.fields(given(node, port))
+        if isinstance(node, declared.Enriched) and port == "late":
+            values = {c.name: raw[f"{node.names[0]}.{c.name}"] for c in node.of.columns}
+        else:
+            values = {name: column(value, raw) for name, value in node.values}
+        return values | {c.name: raw[c.name] for c in columns if c.name not in values}, None
 
     def _onward(self, level: int) -> list[Route]:
         """Rows that are bound for exits or later stages go on as they are."""
@@ -97,9 +111,14 @@ class Compiler:
 
     def _walk(self, step: Step, port: str, rows: Rows) -> Iterator[Route]:
         """Follows a port's rows through stateless steps up to stages and exits."""
-        for reader in self.flow.readers(step.ordinal, port):
+        for reader, number in self.flow.readers(step.ordinal, port):
             node = reader.node
-            if isinstance(node, declared.Filter):
+            if isinstance(node, declared.Union):
+                id = self.chain.numbered(rows.meta["id"], sf.lit(number)) if node.numbered else rows.meta["id"]
+                gate = self._gate(reader, rows, [], number=number)
+                passed = replace(rows, gates=(*rows.gates, *gate), meta=rows.meta | {"id": id})
+                yield from self._walk(reader, "rows", passed)
+            elif isinstance(node, declared.Filter):
                 gate = self._gate(reader, rows, [node.condition], passes=column(node.condition, rows.values))
                 yield from self._walk(reader, "rows", replace(rows, gates=(*rows.gates, *gate)))
             elif isinstance(node, declared.Project):
@@ -108,14 +127,14 @@ class Compiler:
                 passed = replace(rows, gates=(*rows.gates, *gate), values=values, columns=node.columns, packed=None)
                 yield from self._walk(reader, "rows", passed)
             else:
-                yield self._into(reader, rows)
+                yield self._into(reader, number, rows)
         for leaving in self.flow.leaving(step.ordinal, port):
             yield self._out(leaving, rows)
 
-    def _gate(self, step: Step, rows: Rows, expressions: list[Any], passes: Any = None) -> list[Gate]:
-        """A stateless step as a gate. It counts its rows on the first copy that passes it, and only there."""
-        counts = step.ordinal not in self._counting
-        self._counting.add(step.ordinal)
+    def _gate(self, step: Step, rows: Rows, expressions: list[Any], passes: Any = None, number: int = 0) -> list[Gate]:
+        """A stateless step as a gate. It counts the rows of an input on the first copy that passes, and only there."""
+        counts = (step.ordinal, number) not in self._counting
+        self._counting.add((step.ordinal, number))
         broken, words = _faults(expressions, rows)
         through = sf.lit(True) if passes is None else sf.coalesce(passes, sf.lit(False))
         if counts:
@@ -127,15 +146,18 @@ class Compiler:
         """Lets every row pass, and counts it."""
         return Gate(passes=self.chain.counted(sf.lit(True), step.ordinal, term, ""))
 
-    def _into(self, step: Step, rows: Rows) -> Route:
-        _, wanted, keys = entering(step, self.flow)
+    def _into(self, step: Step, number: int, rows: Rows) -> Route:
+        _, wanted, keys = entering(step, number, self.flow)
         broken, words = _faults([e for e in (*wanted, *keys) if not isinstance(e, str)], rows)
         gate = Gate() if broken is None else Gate(
             fault=self.chain.counted(broken, step.ordinal, "dead", ""), dead=self._dead(rows, words)
         )  # fmt: skip
-        key = self.chain.key_text(values_of(keys, rows.values))
         packed = self.chain.pack(values_of(wanted, rows.values))
-        return self._route(replace(rows, gates=(*rows.gates, gate)), step.ordinal, key, packed)
+        if rows.gone is None:
+            key = self.chain.key_text(values_of(keys, rows.values))
+        else:  # a table's row is known by the key of its record, which a tombstone has too
+            key, packed = sf.col("key"), sf.when(~rows.gone, packed)
+        return self._route(replace(rows, gates=(*rows.gates, gate)), step.ordinal, key, packed, port=number)
 
     def _out(self, leaving: Exit, rows: Rows) -> Route:
         broken, words = _faults([value for _, value in leaving.key], rows)
@@ -144,8 +166,8 @@ class Compiler:
         packed = self.chain.pack([rows.values[c.name] for c in leaving.columns]) if rows.packed is None else rows.packed
         return self._route(replace(rows, gates=(*rows.gates, gate)), EXIT + leaving.ordinal, key, packed)
 
-    def _route(self, rows: Rows, step: int, key: Any, payload: Any) -> Route:
-        columns = {"step": sf.lit(step), "port": sf.lit(0), "key": key, "payload": payload, **rows.meta}
+    def _route(self, rows: Rows, step: int, key: Any, payload: Any, port: int = 0) -> Route:
+        columns = {"step": sf.lit(step), "port": sf.lit(port), "key": key, "payload": payload, **rows.meta}
         return Route(origin=rows.origin, gates=rows.gates, columns=columns)
 
     # -- dead letters (rules B1, B3)

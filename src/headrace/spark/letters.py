@@ -8,7 +8,6 @@ from typing import Any
 
 import pyspark.sql.functions as sf
 
-from headrace.model import declared
 from headrace.plan.plan import Flow, Plan
 from headrace.spark.chain import header
 
@@ -56,7 +55,7 @@ def grave(flow: Flow, source: Any) -> Any:
 
 def topic_of(flow: Flow, source: Any) -> Any:
     """The name of a row's topic; what a step made belongs to the flow's first."""
-    first, *others = (s.node.event.topic for s in flow.by_topic if isinstance(s.node, declared.Read))
+    first, *others = flow.topics
     return reduce(
         lambda name, other: sf.when(source == other[0], sf.lit(other[1])).otherwise(name),
         enumerate(others, 1),

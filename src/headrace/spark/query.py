@@ -15,7 +15,7 @@ from headrace.base.duration import millis
 from headrace.base.errors import DeclarationError, FlowFailed, HeadraceError, ModeRefused, RunError
 from headrace.log.broker import Broker
 from headrace.log.dead import ROOMY
-from headrace.model.declared import Read
+from headrace.model.declared import Node, Read, ReadTable
 from headrace.observe.snapshot import FlowSnapshot, PartitionSnapshot
 from headrace.plan.modes import Mode, why_not
 from headrace.plan.plan import Flow, Plan
@@ -79,7 +79,7 @@ class Job:
         history = self.mode == "history"
         limit = self.max_records or (HISTORY_BATCH if history else None)
         return {
-            "topics": [_topic(step.node) for step in self.flow.by_topic if isinstance(step.node, Read)],
+            "topics": [_topic(step.node, self.flow.counts(step)) for step in self.flow.by_topic],
             "start": "earliest" if self.span.start is None else micros(self.span.start) // 1000,
             "until": None if self.span.until is None else micros(self.span.until) // 1000,
             "aligned": history,
@@ -109,7 +109,8 @@ _TRIGGERS: dict[str, Callable[[Any, Job], Any]] = {
 }
 
 
-def _topic(read: Read) -> dict[str, Any]:
+def _topic(read: Node, counts: bool) -> dict[str, Any]:
+    assert isinstance(read, Read | ReadTable)
     event = read.event
     return {
         "topic": event.topic,
@@ -121,6 +122,8 @@ def _topic(read: Read) -> dict[str, Any]:
         "marked": read.disorder is None,
         "idle_ms": None if read.idle is None else millis(read.idle),
         "skew_ms": millis(read.skew),
+        "table": isinstance(read, ReadTable),
+        "counts": counts,
     }
 
 

@@ -12,7 +12,7 @@ from headrace.base.duration import millis
 from headrace.expr.types import Columns
 from headrace.model import declared
 from headrace.plan.plan import Flow, Plan, Step
-from headrace.spark.chain import DEAD, Chain, ddl, entering
+from headrace.spark.chain import DEAD, PORTS, Chain, ddl, entering, given
 from headrace.spark.columns import column
 from headrace.spark.letters import grave, no_record, topic_of
 from headrace.spark.routes import CHAIN
@@ -40,7 +40,7 @@ def _kernel(chain: Chain, plan: Plan, flow: Flow, steps: list[Step], frame: Any,
         "app": plan.app,
         "version": plan.version,
         "flow": flow.name,
-        "topics": [s.node.event.topic for s in flow.by_topic if isinstance(s.node, declared.Read)],
+        "topics": flow.topics,
         "by_clock": clock,
         "steps": [_step(flow, step) for step in steps],
     }
@@ -53,20 +53,26 @@ def _kernel(chain: Chain, plan: Plan, flow: Flow, steps: list[Step], frame: Any,
 
 
 def _step(flow: Flow, step: Step) -> dict[str, Any]:
+    """What the kernel is told of a step (jvm/Stage.scala)."""
     node = step.node
-    assert isinstance(node, declared.Aggregated | declared.Dedup)
-    columns, _, keys = entering(step, flow)
-    _, spec = step_of(node)
-    return {
+    read = [port for port, _ in step.ports if flow.reads(step.ordinal, port)]
+    told: dict[str, Any] = {
         "ordinal": step.ordinal,
         "name": step.name,
         "hold_ms": millis(step.hold),
-        "spec": spec.as_json(),
-        "input": _fields(columns),
+        "spec": step_of(node, unmatched="unmatched" in read)[1].as_json(),
+        "inputs": [_fields(entering(step, number, flow)[0]) for number in range(len(step.inputs))],
+        "emits": [PORTS[port] for port in read],
+    }
+    if isinstance(node, declared.Joined | declared.Enriched):
+        return told | {"ports": {PORTS[port]: _fields(given(node, port)) for port, _ in step.ports}}
+    keys = len(node.keys) if isinstance(node, declared.Aggregated) else 0
+    return told | {
+        "input": told["inputs"][0],
         "output": _fields(node.columns),
-        "keys": len(keys) if isinstance(node, declared.Aggregated) else 0,
-        "emits_late": flow.reads(step.ordinal, "late"),
-        "emits_duplicates": flow.reads(step.ordinal, "duplicates"),
+        "keys": keys,
+        "emits_late": "late" in read,
+        "emits_duplicates": "duplicates" in read,
     }
 
 
@@ -110,7 +116,7 @@ def _functions(chain: Chain, flow: Flow, steps: list[Step], frame: Any) -> Any:
     many = sf.col("step").isin([s.ordinal for s in steps if isinstance(s.node, declared.MapRows) and s.node.many])
     changed = {
         "step": sf.when(dead, sf.lit(DEAD)).otherwise(sf.col("step")),
-        "id": sf.when(result & many, chain.numbered(sf.col("_number"))).otherwise(sf.col("id")),
+        "id": sf.when(result & many, chain.numbered(sf.col("id"), sf.col("_number"))).otherwise(sf.col("id")),
         "payload": sf.when(dead, letter).otherwise(sf.coalesce("_row", "payload")),
     }
     return kept.select(*(changed.get(name, sf.col(name)).alias(name) for name in CHAIN))

@@ -14,6 +14,9 @@ dropped. A row that arrives after that is late, even if partners are still held.
 | semi  | left rows, once, when the first partner is there    | the row's own        |
 | anti  | left rows without partner, when time is up          | the row's own        |
 
+`unmatched`: rows without partner are told too where `how` leaves them out (of a semi or anti join those of the left);
+the caller sends them elsewhere.
+
 State is a list of small entries per side, in order R2. A row reads and marks only entries in a range of times on the
 other side, and time drops only from the front: a kernel may keep a key's entries in chunks by (side, time).
 Entries that have nothing to tell when their time is up do not wake their key one by one: a row never sees them (it
@@ -38,6 +41,7 @@ class Joined(NamedTuple):
     right: Row | None
     time: int  # rule T6, micros
     cause: str  # rule D2: the causes of both rows around a plus, which no topic's name contains
+    matched: bool  # whether there is a partner, told or not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +51,16 @@ class Spec:
     how: str  # inner | left | right | full | semi | anti
     lower: int
     upper: int
+    unmatched: bool = False
     reach: tuple[int, int] = field(init=False, repr=False, compare=False)  # how far after a row's time its time is up
     alone: tuple[bool, bool] = field(init=False, repr=False, compare=False)  # whose rows come out without partner
+    told: tuple[bool, bool] = field(init=False, repr=False, compare=False)  # those, or anyway
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reach", (max(self.upper, 0), max(-self.lower, 0)))
         object.__setattr__(self, "alone", (self.how in ("left", "full", "anti"), self.how in ("right", "full")))
+        left, right = self.alone
+        object.__setattr__(self, "told", (left or self.unmatched, right or (self.unmatched and self.pairs)))
 
     @property
     def pairs(self) -> bool:
@@ -61,11 +69,17 @@ class Spec:
     @property
     def hold(self) -> int:
         """Rule T6: how far behind the watermark a row may come out that was on time when it came in."""
-        left = self.reach[LEFT] if self.alone[LEFT] or self.how == "semi" else 0
-        return max(left, self.reach[RIGHT]) if self.alone[RIGHT] else left
+        left = self.reach[LEFT] if self.told[LEFT] or self.how == "semi" else 0
+        return max(left, self.reach[RIGHT]) if self.told[RIGHT] else left
 
     def as_json(self) -> dict[str, Any]:
-        return {"step": "interval_join", "how": self.how, "lower": self.lower, "upper": self.upper}
+        return {
+            "step": "interval_join",
+            "how": self.how,
+            "lower": self.lower,
+            "upper": self.upper,
+            "unmatched": self.unmatched,
+        }
 
 
 @dataclass(slots=True)
@@ -113,7 +127,7 @@ def unkeyed(spec: Spec, row: Row, side: int, before: int | None) -> tuple[str, l
     """A row whose key is null has no partner (rule J6): it needs no state, and comes out alone at once if at all."""
     if _is_late(spec, row, side, before):
         return LATE, []
-    return USED, [_alone(row, side)] if spec.alone[side] else []
+    return USED, [_alone(row, side)] if spec.told[side] else []
 
 
 def on_time(spec: Spec, state: State, watermark: int | None) -> tuple[list[Joined], int]:
@@ -126,7 +140,7 @@ def on_time(spec: Spec, state: State, watermark: int | None) -> tuple[list[Joine
     up: list[tuple[Order, int, Row]] = []
     for side, entries in enumerate(state.sides):
         gone = bisect_left(entries, watermark * MILLI - spec.reach[side], key=_time)
-        if spec.alone[side]:
+        if spec.told[side]:
             up += [(held.row.order, side, held.row) for held in entries[:gone] if not held.matched]
         del entries[:gone]
         used += gone
@@ -139,7 +153,7 @@ def due(spec: Spec, state: State) -> int | None:
     for side, entries in enumerate(state.sides):
         if entries:
             goes.append(entries[-1].row.time + spec.reach[side])
-        if spec.alone[side]:
+        if spec.told[side]:
             first = next((held.row.time for held in entries if not held.matched), None)
             if first is not None:
                 tells.append(first + spec.reach[side])
@@ -197,13 +211,13 @@ def _drop_found(state: State) -> int:
 
 
 def _alone(row: Row, side: int) -> Joined:
-    return _joined(row, None) if side == LEFT else _joined(None, row)
+    return _joined(row, None, matched=False) if side == LEFT else _joined(None, row, matched=False)
 
 
-def _joined(left: Row | None, right: Row | None) -> Joined:
+def _joined(left: Row | None, right: Row | None, *, matched: bool = True) -> Joined:
     rows = [row for row in (left, right) if row is not None]
     cause = f"{left.cause if left else ''}+{right.cause if right else ''}"
-    return Joined(left, right, max(row.time for row in rows), cause)
+    return Joined(left, right, max(row.time for row in rows), cause, matched)
 
 
 def _time(held: Held) -> int:

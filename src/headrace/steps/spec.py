@@ -12,16 +12,44 @@ from headrace.expr.types import DecimalType
 from headrace.model import declared
 from headrace.model.aggregate import Bound
 from headrace.model.window import AtClose, Emit, Hopping, Session, Sliding, Tumbling
-from headrace.steps import aggregate, dedup, forever, plain, session, slices, sliding
+from headrace.steps import (
+    aggregate,
+    as_of,
+    current,
+    dedup,
+    forever,
+    interval_join,
+    plain,
+    session,
+    slices,
+    sliding,
+)
 from headrace.steps.emission import Policy
 
-Spec = slices.Spec | session.Spec | sliding.Spec | forever.Spec | dedup.Spec
+DELETED = timedelta(days=1)
+"""How long a table remembers a deletion, so that an older version that comes late does not undo it."""
 
 
-def step_of(node: declared.Aggregated | declared.Dedup) -> tuple[ModuleType, Spec]:
-    """The step's module (`State`, `step`, `on_time`, `due`) and its spec."""
-    if isinstance(node, declared.Dedup):
-        return dedup, dedup.Spec(within=_micros(node.within))
+def step_of(node: declared.Node, *, unmatched: bool = False) -> tuple[ModuleType, Any]:
+    """The step's module (`State`, `step`, `on_time`, `due`) and its spec. `unmatched`: somebody asks a join for the
+    rows without partner."""
+    match node:
+        case declared.Dedup():
+            return dedup, dedup.Spec(within=_micros(node.within))
+        case declared.Joined():
+            bounds = {"lower": _micros(node.lower), "upper": _micros(node.upper)}
+            return interval_join, interval_join.Spec(how=node.how, unmatched=unmatched, **bounds)
+        case declared.Enriched(as_of=True):
+            assert node.table.history is not None
+            return as_of, as_of.Spec(history=_micros(node.table.history), wait=node.wait)
+        case declared.Enriched():
+            return current, current.Spec(keep=_micros(DELETED))
+        case declared.Aggregated():
+            return _window(node)
+    raise AssertionError(f"{node} is no step with state")
+
+
+def _window(node: declared.Aggregated) -> tuple[ModuleType, Any]:
     window = node.window
     values: dict[str, Any] = {
         "having": node.having is not None,

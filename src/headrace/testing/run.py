@@ -14,11 +14,14 @@ from headrace.base.errors import BadTime, UsageError
 from headrace.model.app import App
 from headrace.model.event import EventType, event_type
 from headrace.plan.plan import build
-from headrace.reference.batch import END, Arrival, Batch
+from headrace.reference.batch import END, Arrival, Batch, Tombstone
 from headrace.reference.counts import Counts
 from headrace.reference.engine import Engine
 from headrace.reference.frontier import Watermark
 from headrace.testing.rows import Rows
+
+Arrived = tuple[int, int, int, tuple[Any, ...] | Tombstone]
+"""Time, partition, offset, values."""
 
 DAY = date(2026, 11, 3)
 """The day of `t.time("10:00")`."""
@@ -93,18 +96,27 @@ class Run:
         """All events in one batch; the watermark moves after it."""
         if self._ended:
             raise UsageError("the input has ended", why="t.end() was called", fix="send before t.end()")
-        arrived: dict[str, list[tuple[int, int, int, tuple[Any, ...]]]] = {}
+        arrived: dict[str, list[Arrived]] = {}
         for event in events:
             if isinstance(event, list | tuple):
                 raise UsageError("a list is not an event", fix="t.send(*events), or t.batch(*events) for one batch")
             described = event_type(type(event))
             self._check_read(described, partition)
             at = self._now * 1_000 if not described.time else micros(getattr(event, described.time))
-            offset = self._offsets.get((described.topic, partition), 0)
-            self._offsets[described.topic, partition] = offset + 1
+            offset = self._next_offset(described.topic, partition)
             values = tuple(getattr(event, column.name) for column in described.columns)
             arrived.setdefault(described.topic, []).append((at, partition, offset, values))
         self._turn(arrived)
+
+    def delete(self, event: type, *key: Any, at: datetime, partition: int = 0) -> None:
+        """A tombstone: from `at` on a table holds no row of this key."""
+        described = event_type(event)
+        self._check_read(described, partition)
+        if len(key) != len(described.key):
+            raise UsageError(f"{described.name} has the key {', '.join(described.key)}",
+                             fix=f"t.delete({described.name}, {', '.join(described.key)}, at=...)")  # fmt: skip
+        arrived = (micros(utc(at)), partition, self._next_offset(described.topic, partition), Tombstone(key))
+        self._turn({described.topic: [arrived]})
 
     def mark(self, event: type, at: datetime, *, partition: int = 0) -> None:
         """A producer's mark: nothing older than `at` follows in this partition (rule T7)."""
@@ -142,6 +154,10 @@ class Run:
         """Rows that came too late for a window, with the watermark they met; also if no stream reads them."""
         return self._aside(step, "late")
 
+    def unmatched(self, step: str) -> Rows:
+        """Rows of a join that found no partner."""
+        return self._aside(step, "unmatched")
+
     def duplicates(self, step: str) -> Rows:
         """Rows that a dedup left out."""
         return self._aside(step, "duplicates")
@@ -159,9 +175,12 @@ class Run:
     def _now(self) -> int:
         return micros(self._clock.now()) // 1_000
 
-    def _turn(
-        self, arrived: Mapping[str, list[tuple[int, int, int, tuple[Any, ...]]]], watermark: int | None = None
-    ) -> None:
+    def _next_offset(self, topic: str, partition: int) -> int:
+        offset = self._offsets.get((topic, partition), 0)
+        self._offsets[topic, partition] = offset + 1
+        return offset
+
+    def _turn(self, arrived: Mapping[str, list[Arrived]], watermark: int | None = None) -> None:
         """One batch in every flow."""
         clock = self._now
         for engine, moving in zip(self._engines, self._watermarks, strict=True):
@@ -177,8 +196,10 @@ class Run:
         for engine in self._engines:
             for found in engine.flow.steps:
                 if found.name == step:
-                    entering = getattr(found.node, "of", found.node).columns
-                    names = [column.name for column in entering] + (["watermark"] if port == "late" else [])
+                    columns = dict(found.ports).get(port)
+                    if columns is None:
+                        raise UsageError(f"{step} has no .{port}")
+                    names = [column.name for column in columns]
                     return Rows(names, (row.values for row in engine.aside.get((step, port), ())))
         raise AssertionError("counts knew the step")
 

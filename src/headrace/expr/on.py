@@ -1,0 +1,113 @@
+"""The keys of a join: "ad_id, user_id" of both rows, or "orders.user_id = users.user_id and ..."."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from headrace.base.errors import ExpressionRefused, ExpressionType
+from headrace.base.where import Where
+from headrace.expr import sql
+from headrace.expr.check import Checker, Source
+from headrace.expr.nodes import Expr
+from headrace.expr.show import show_term
+from headrace.expr.syntax import Apply, CastTo, Choose, Name, Term
+from headrace.expr.types import Columns, same
+
+
+class Party(NamedTuple):
+    """A row that takes part in a join: its name in conditions and lists of columns, and its columns."""
+
+    name: str
+    columns: Columns
+
+
+def pairs(text: str, left: Party, right: Party, *, where: Where | None = None) -> tuple[tuple[Expr, Expr], ...]:
+    """Each key twice: as the left row has it and as the right row has it.
+
+    >>> from headrace.expr.types import TEXT, Column
+    >>> orders, users = Party("orders", (Column("buyer", TEXT),)), Party("users", (Column("id", TEXT),))
+    >>> [(str(one), str(other)) for one, other in pairs("users.id = orders.buyer", orders, users)]
+    [('buyer', 'id')]
+    """
+    source = Source(text=text, where=where)
+    wanted = [one for _, term in sql.terms(source) for one in _conjuncts(term)]
+    return tuple(_pair(term, left, right, source) for term in wanted)
+
+
+def _conjuncts(term: Term) -> Iterator[Term]:
+    if isinstance(term, Apply) and term.op == "and":
+        for arg in term.args:
+            yield from _conjuncts(arg)
+    else:
+        yield term
+
+
+def _pair(term: Term, left: Party, right: Party, source: Source) -> tuple[Expr, Expr]:
+    one, other = _sides(term, left, right, source)
+    first = Checker(source=source, columns=left.columns).check(_bare(one, left.name))
+    second = Checker(source=source, columns=right.columns).check(_bare(other, right.name))
+    if not same(first.type, second.type):
+        raise source.error(
+            ExpressionType,
+            f"{first} of {left.name} is {first.type}, {second} of {right.name} is {second.type}",
+            term.at,
+            why="keys of different types are never equal",
+            fix="cast one of them in a select before",
+        )
+    return first, second
+
+
+def _sides(term: Term, left: Party, right: Party, source: Source) -> tuple[Term, Term]:
+    if isinstance(term, Name) and term.qualifier is None:
+        return term, term
+    if isinstance(term, Apply) and term.op == "=":
+        one, other = term.args
+        turned = _names(one, right.name) or _names(other, left.name)
+        return (other, one) if turned else (one, other)
+    raise source.error(
+        ExpressionRefused,
+        f"{show_term(term)} is no key",
+        term.at,
+        why="rows meet where keys are equal; other conditions come after it, in .where(...)",
+        fix=f'say on="customer_id", or on="{left.name}.x = {right.name}.y"',
+    )
+
+
+def _names(term: Term, row: str) -> bool:
+    return any(isinstance(one, Name) and one.qualifier == row for one in _walk(term))
+
+
+def _walk(term: Term) -> Iterator[Term]:
+    yield term
+    for part in _parts(term):
+        yield from _walk(part)
+
+
+def _parts(term: Term) -> tuple[Term, ...]:
+    match term:
+        case Apply():
+            return term.args
+        case CastTo():
+            return (term.arg,)
+        case Choose():
+            chosen = tuple(part for branch in term.branches for part in branch)
+            return chosen if term.otherwise is None else (*chosen, term.otherwise)
+    return ()
+
+
+def _bare(term: Term, row: str) -> Term:
+    """Without the name of its own row: the key is an expression over that row alone."""
+    match term:
+        case Name(qualifier=qualifier) if qualifier == row:
+            return replace(term, qualifier=None)
+        case Apply():
+            return replace(term, args=tuple(_bare(arg, row) for arg in term.args))
+        case CastTo():
+            return replace(term, arg=_bare(term.arg, row))
+        case Choose():
+            branches = tuple((_bare(when, row), _bare(then, row)) for when, then in term.branches)
+            otherwise = None if term.otherwise is None else _bare(term.otherwise, row)
+            return replace(term, branches=branches, otherwise=otherwise)
+    return term

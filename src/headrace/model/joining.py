@@ -1,0 +1,95 @@
+"""What joins share: the keys that rows meet by, and the columns that come out (rule J6)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from headrace.base.errors import BadStep
+from headrace.base.where import Where
+
+if TYPE_CHECKING:
+    from headrace.expr.on import Party
+
+Named = tuple[tuple[str, Any], ...]
+
+
+def keys(on: str, left: Party, right: Party, place: Where | None) -> tuple[tuple[Any, Any], ...]:
+    """The keys as the left and as the right row has them."""
+    from headrace.expr.on import pairs
+
+    if not isinstance(on, str):
+        raise BadStep(f"on={on!r} is no key", fix='say on="customer_id", or on="a.x = b.y"', where=place)
+    if left.name == right.name:
+        raise BadStep(
+            f"both sides are called {left.name!r}",
+            why="in conditions and lists of columns the name would mean either",
+            fix=f'give one of them another name: .alias("other_{left.name}")',
+            where=place,
+        )
+    return pairs(on, left, right, where=place)
+
+
+def columns(
+    left: Party,
+    right: Party,
+    on: tuple[tuple[Any, Any], ...],
+    *,
+    missing: tuple[bool, bool],
+    take: str | None,
+    prefix: str | None,
+    place: Where | None,
+) -> Named:
+    """The columns that come out, as expressions over both rows: what `take` says, else all, a key that both call the
+    same once. `missing`: whose row may not be there."""
+    from headrace.expr import select_list
+    from headrace.expr.check import Checker, Source
+    from headrace.expr.syntax import Apply, Name, Term
+
+    left, right = (_maybe(party, gone) for party, gone in zip((left, right), missing, strict=True))
+    names = {left.name: left.columns, right.name: right.columns}
+    if take is not None:
+        return _chosen(select_list(take, (), where=place, names=names), place)
+    checker = Checker(source=Source(text="", where=place), columns=(), names=names)
+    same = shared(on)
+    found: dict[str, Any] = {}
+    for column in left.columns:
+        own: Term = Name(column.name, left.name)
+        if column.name in same:  # also rows without partner, of either side, have it
+            own = Apply("coalesce", (own, Name(column.name, right.name)))
+        found[column.name] = checker.check(own)
+    clash = []
+    for column in right.columns:
+        if column.name not in same:
+            name = f"{prefix or ''}{column.name}"
+            clash += [name] if name in found else []
+            found[name] = checker.check(Name(column.name, right.name))
+    if clash:
+        raise BadStep(
+            f"{left.name} and {right.name} both have {', '.join(clash)}",
+            why="the rows that come out would have two columns of one name",
+            fix=f'say prefix="{right.name}_", or take="{left.name}.{clash[0]}, ..."',
+            where=place,
+        )
+    return tuple(found.items())
+
+
+def _chosen(values: Named, place: Where | None) -> Named:
+    for name, value in values:
+        if any(node.fails for node in value.walk()):
+            raise BadStep(f"{name} may not fit its type", why="a join only chooses columns",
+                          fix="compute it in a .select(...) after the join", where=place)  # fmt: skip
+    return values
+
+
+def shared(on: tuple[tuple[Any, Any], ...]) -> set[str]:
+    """Keys that are one column, called the same on both sides."""
+    from headrace.expr.nodes import Ref
+
+    return {a.name for a, b in on if isinstance(a, Ref) and isinstance(b, Ref) and a.name == b.name}
+
+
+def _maybe(party: Party, missing: bool) -> Party:
+    if not missing:
+        return party
+    return party._replace(columns=tuple(replace(column, nullable=True) for column in party.columns))
