@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from headrace.spark.session import Spark
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`make test` runs two processes side by side: one has Spark, and the tests of a file stay together, since they
+    share what the file starts."""
+    for item in items:
+        together = "spark" if "spark" in getattr(item, "fixturenames", ()) else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(together))
+
+
 @pytest.fixture(scope="session")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """A home of its own for this run; the user's cache, so that jars and kernels are fetched and compiled once."""
