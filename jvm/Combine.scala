@@ -27,7 +27,8 @@ object Combine {
     case _ => None
   }
 
-  def helps(stage: StageSpec): Boolean = stage.steps.exists(step => slicesOf(stage, new StepLayout(stage, step)).isDefined)
+  def helps(stage: StageSpec): Boolean =
+    stage.steps.exists(step => !step.givesRows && slicesOf(stage, new StepLayout(stage, step)).isDefined)
 }
 
 /** What has come together so far of one key and slice. */
@@ -70,7 +71,7 @@ private final class Combiner(stage: StageSpec, val spec: StepSpec) {
 private final class Combining(stage: StageSpec, rows: Iterator[Any]) extends Iterator[Any] {
   import Combining._
 
-  private val combiners = stage.steps.map(new Combiner(stage, _)).filter(_.slices != null)
+  private val combiners = stage.steps.filterNot(_.givesRows).map(new Combiner(stage, _)).filter(_.slices != null)
   private val parts = new HashMap[AnyRef, Portion]
   private val probe = new Probe
   private val row = new Row

@@ -66,6 +66,9 @@ object RowStep {
     step.asInstanceOf[RowStep[State]]
   }
 
+  /** Whether the step keeps chunks. */
+  def chunked(json: JsonNode): Boolean = json.get("step").asText == "view_join"
+
   /** A state as it is kept: the version, then the step's own layout. */
   def toBytes(step: RowStep[State], state: State, out: BlobWriter): Array[Byte] = {
     out.clear()

@@ -3,11 +3,15 @@ package headrace
 
 import java.util.{Map => JavaMap}
 
+import scala.jdk.CollectionConverters._
+
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.{Column, DataFrame}
 import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeRow}
 import org.apache.spark.sql.headrace.StagePlan
 import org.apache.spark.sql.types.StructType
+
+import headrace.steps.RowStep
 
 object Stage {
 
@@ -35,6 +39,9 @@ object Stage {
   final val ROWS = 0
   final val LATE_ROWS = 1
   final val DUPLICATES = 2
+  final val UNMATCHED = 3
+  final val TIMEOUTS = 4
+  final val PORTS = 5 // how many
 
   /** The port of rows that were put together on their way in: see Combine. */
   final val TOGETHER = 9
@@ -59,31 +66,36 @@ object Stage {
 /** What a stage is told: who it works for, and its steps. `having` is bound to the output columns, or null. */
 case class StageSpec(app: String, version: String, topics: Array[String], byClock: Boolean, steps: Array[StepSpec])
 
+/** A window or dedup has one input and tells its `output`; a row step (RowStep) has `ports` instead. */
 case class StepSpec(
     ordinal: Int,
     name: String,
     hold: Long, // ms
     spec: String, // of the pure step, as JSON
-    input: Array[Field],
+    inputs: Array[Array[Field]], // the payload of each
     output: Array[Field],
-    keys: Int, // the first columns of the payload that are the key's
-    emitsLate: Boolean,
-    emitsDuplicates: Boolean,
+    keys: Int, // the first columns of a window's payload that are the key's
+    ports: Map[Int, Array[Field]], // the payload of each
+    emits: Set[Int], // the ports that somebody reads
     having: Expression
 ) {
+  def input: Array[Field] = inputs(0)
+  def givesRows: Boolean = ports.nonEmpty
+  def chunked: Boolean = RowStep.chunked(StageSpec.json.readTree(spec))
   def outputSchema: StructType = Field.schema(output)
 }
 
 object StageSpec {
-  def parse(json: String): StageSpec = {
-    val node = new ObjectMapper().readTree(json)
-    val topics = node.get("topics")
+  private[headrace] val json = new ObjectMapper
+
+  def parse(text: String): StageSpec = {
+    val node = json.readTree(text)
     StageSpec(
       node.get("app").asText,
       node.get("version").asText,
-      Array.tabulate(topics.size)(topics.get(_).asText),
+      listed(node.get("topics")).map(_.asText),
       node.path("by_clock").asBoolean,
-      Array.tabulate(node.get("steps").size)(i => step(node.get("steps").get(i)))
+      listed(node.get("steps")).map(step)
     )
   }
 
@@ -92,11 +104,14 @@ object StageSpec {
     node.get("name").asText,
     node.get("hold_ms").asLong,
     node.get("spec").toString,
-    Field.parse(node.get("input")),
-    Field.parse(node.get("output")),
-    node.get("keys").asInt,
-    node.get("emits_late").asBoolean,
-    node.get("emits_duplicates").asBoolean,
+    if (node.has("inputs")) listed(node.get("inputs")).map(Field.parse) else Array(Field.parse(node.get("input"))),
+    if (node.has("output")) Field.parse(node.get("output")) else Array.empty,
+    node.path("keys").asInt,
+    node.path("ports").fields.asScala.map(port => port.getKey.toInt -> Field.parse(port.getValue)).toMap,
+    if (node.has("emits")) listed(node.get("emits")).map(_.asInt).toSet
+    else Map(Stage.LATE_ROWS -> "emits_late", Stage.DUPLICATES -> "emits_duplicates").filter(port => node.get(port._2).asBoolean).keySet,
     null
   )
+
+  private def listed(node: JsonNode): Array[JsonNode] = node.elements.asScala.toArray
 }

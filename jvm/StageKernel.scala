@@ -1,6 +1,7 @@
 /** The kernel of a stage: Spark's rows and timers on one side, pure steps on the other.
   *
-  * State is one value per step and key, read once and written once per batch in which the key has rows or something due.
+  * State is one value per step and key, read once per batch in which the key has rows or something due, and written once
+  * if it changed. Steps whose keys grow too large for that keep pieces of it apart (Chunks).
   * When something is due stands in the wheel; Spark's timers only see to it that the wheel is turned once a batch, after
   * all rows. */
 package headrace
@@ -13,9 +14,9 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.statefulprocessor.ImplicitGroupingKeyTracker
-import org.apache.spark.sql.streaming.{ExpiredTimerInfo, OutputMode, StatefulProcessor, TimeMode, TimerValues, TTLConfig, ValueState}
+import org.apache.spark.sql.streaming.{ExpiredTimerInfo, MapState, OutputMode, StatefulProcessor, TimeMode, TimerValues, TTLConfig, ValueState}
 
-import headrace.steps.Times
+import headrace.steps.{Chunks, Times}
 
 /** `sites`: where its steps count, one for each. */
 class StageKernel(spec: StageSpec, counters: Counters, sites: Array[Int])
@@ -23,12 +24,16 @@ class StageKernel(spec: StageSpec, counters: Counters, sites: Array[Int])
   import StageKernel._
 
   @transient private var kept: ValueState[Array[Byte]] = _
+  @transient private var pieces: Pieces = _ // null where no step asks for it
   @transient private lazy val steps = mutable.LongMap.empty[StageStep]
   @transient private lazy val wheel = new Wheel(new Lists)
   @transient private lazy val moved = new HashSet[Key] // keys whose entries in the wheel, if due now, hold no longer
 
-  override def init(output: OutputMode, time: TimeMode): Unit =
+  override def init(output: OutputMode, time: TimeMode): Unit = {
     kept = getHandle.getValueState[Array[Byte]]("state", Encoders.BINARY, TTLConfig.NONE)
+    if (spec.steps.exists(_.chunked))
+      pieces = new Pieces(getHandle.getMapState[Array[Byte], Array[Byte]]("chunks", Encoders.BINARY, Encoders.BINARY, TTLConfig.NONE))
+  }
 
   override def handleInputRows(key: (Long, Array[Byte]), rows: Iterator[InternalRow], now: TimerValues): Iterator[InternalRow] = {
     val step = stepOf(key._1)
@@ -77,14 +82,15 @@ class StageKernel(spec: StageSpec, counters: Counters, sites: Array[Int])
     step.moveTime(to, clock(now))
     val passed = step.entered <= to // the entry comes up in this batch, and would find nothing to do
     if (passed) moved.add(new Key(key._1, key._2))
-    if (step.empty) { if (step.wasKept) kept.clear() }
+    if (step.empty) { if (step.kept != null) kept.clear() }
     else {
       val due = step.due
       if (due != Times.NEVER && (passed || due < step.entered)) {
         wheel.add(due, key._1, key._2, to)
         step.entered = due
       }
-      kept.update(step.toBytes)
+      val bytes = step.toBytes
+      if (!Arrays.equals(bytes, step.kept)) kept.update(bytes)
     }
   }
 
@@ -95,7 +101,10 @@ class StageKernel(spec: StageSpec, counters: Counters, sites: Array[Int])
     if (found != null) return found
     val at = spec.steps.indexWhere(_.ordinal == ordinal)
     if (at < 0) return null
-    val made = new StageStep(spec, spec.steps(at), counters.of(sites(at), ordinal))
+    val counts = counters.of(sites(at), ordinal)
+    val made =
+      if (spec.steps(at).givesRows) new StagedRows(spec, spec.steps(at), counts, pieces)
+      else new StagedWindow(spec, spec.steps(at), counts)
     steps.put(ordinal, made)
     made
   }
@@ -134,6 +143,13 @@ class StageKernel(spec: StageSpec, counters: Counters, sites: Array[Int])
     def put(name: Array[Byte], bytes: Array[Byte]): Unit = as((Stage.WHEEL, name))(kept.update(bytes))
     def remove(name: Array[Byte]): Unit = as((Stage.WHEEL, name))(kept.clear())
   }
+}
+
+/** Pieces of the current key's state. */
+private final class Pieces(values: MapState[Array[Byte], Array[Byte]]) extends Chunks {
+  def get(name: Array[Byte]): Array[Byte] = values.getValue(name)
+  def put(name: Array[Byte], bytes: Array[Byte]): Unit = values.updateValue(name, bytes)
+  def remove(name: Array[Byte]): Unit = values.removeKey(name)
 }
 
 object StageKernel {

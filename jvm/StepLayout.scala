@@ -1,12 +1,12 @@
-/** A step of a stage and where its columns stand in the payloads of its rows. */
+/** A window or dedup of a stage, and where its columns stand in the payloads of its rows. */
 package headrace
 
-import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.databind.JsonNode
 
 import headrace.steps.{Kind => ValueKind, State, Step}
 
 final class StepLayout(stage: StageSpec, spec: StepSpec) {
-  private val node: JsonNode = new ObjectMapper().readTree(spec.spec)
+  private val node: JsonNode = StageSpec.json.readTree(spec.spec)
   private val aggregates = Option(node.get("aggregates")).map(_.size).getOrElse(0)
 
   val columns: Int = spec.input.length
