@@ -271,22 +271,24 @@ object Algebra {
   private val DISTINCT_EXACT = 1000
 
   /** The algebra of one aggregate, whose argument has this kind (null: none) and stands at this place. */
-  def of(spec: JsonNode, at: Int, kind: Kind): Algebra[_ <: AnyRef] = {
-    val precision = spec.get("precision").asInt
-    spec.get("kind").asText match {
-      case "count" => new Count(at)
-      case "sum" => if (kind eq Kind.Real) new FloatSum(at) else new ExactSum(at, kind, precision)
-      case "avg" if kind eq Kind.Real => new FloatAvg(at)
-      case "avg" => if (kind.isInstanceOf[Kind.Exact]) new DecimalAvg(at, kind, precision) else new IntAvg(at, kind)
-      case "min" => new Least(at, kind, 1)
-      case "max" => new Least(at, kind, -1)
-      case "first" => new First(at, kind, 1)
-      case "last" => new First(at, kind, -1)
-      case "distinct" => new Distinct(at, kind, DISTINCT_EXACT)
-      case "distinct_approx" => new Distinct(at, kind, 0)
-      case "quantile" => new Quantile(at, kind, spec.get("q").asDouble)
-      case "top" => new Top(at, kind, spec.get("n").asInt)
-      case "collect" => new Collect(at, kind, spec.get("n").asInt)
-    }
+  def of(spec: JsonNode, at: Int, kind: Kind): Algebra[_ <: AnyRef] = spec.get("kind").asText match {
+    case "distinct" => new Distinct(at, kind, DISTINCT_EXACT)
+    case "distinct_approx" => new Distinct(at, kind, 0)
+    case "quantile" => new Quantile(at, kind, spec.get("q").asDouble)
+    case "top" => new Top(at, kind, spec.get("n").asInt)
+    case "collect" => new Collect(at, kind, spec.get("n").asInt)
+    case name => of(name, at, kind, spec.get("precision").asInt)
+  }
+
+  /** Of those that are known by their name. `precision`: of a decimal result. */
+  def of(name: String, at: Int, kind: Kind, precision: Int): Algebra[_ <: AnyRef] = name match {
+    case "count" => new Count(at)
+    case "sum" => if (kind eq Kind.Real) new FloatSum(at) else new ExactSum(at, kind, precision)
+    case "avg" if kind eq Kind.Real => new FloatAvg(at)
+    case "avg" => if (kind.isInstanceOf[Kind.Exact]) new DecimalAvg(at, kind, precision) else new IntAvg(at, kind)
+    case "min" => new Least(at, kind, 1)
+    case "max" => new Least(at, kind, -1)
+    case "first" => new First(at, kind, 1)
+    case "last" => new First(at, kind, -1)
   }
 }

@@ -2,7 +2,8 @@
   *
   * A case is one key's schedule: {spec, inputs: [[type, ...], ...], ports: {number: [type, ...]}, topics, keyed,
   * batches: [{rows, before, watermark, clock}]}, types in Spark's words. A row is [input, time, src, part, off, id in
-  * hex, [columns] or null for a tombstone]. `keyed` false: the rows are without key. */
+  * hex, [columns] or null for a tombstone]. `keyed` false: the rows are without key. A case may have `conditions`
+  * [[place, "<" | "=", place, type], ...] over the columns that the step says. */
 package headrace
 
 import java.nio.ByteBuffer
@@ -13,7 +14,7 @@ import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
-import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression, GenericInternalRow, InterpretedUnsafeProjection, UnsafeProjection}
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, EqualTo, Expression, GenericInternalRow, InterpretedUnsafeProjection, LessThan, UnsafeProjection}
 import org.apache.spark.sql.types.DataType
 
 import headrace.Pure.{json, moment, nodes, show, typeOf, value}
@@ -34,7 +35,8 @@ object PureRows {
     private val ports = node.get("ports").fields.asScala.map(port => port.getKey.toInt -> types(port.getValue)).toMap
     private val topics = node.get("topics").elements.asScala.map(_.asText).toArray
     private val packing = inputs.map(packed)
-    private val step = RowStep.of(new RowStepSpec(node.get("spec"), inputs, ports, Array.empty[Expression], topics))
+    private val conditions = node.path("conditions").elements.asScala.map(condition).toArray
+    private val step = RowStep.of(new RowStepSpec(node.get("spec"), inputs, ports, conditions, topics))
     step.chunks = new Pieces
     private val keyed = node.get("keyed").asBoolean
     private val out = new BlobWriter
@@ -100,6 +102,12 @@ object PureRows {
         types.indices.foreach(i => values.add(show(if (row.isNullAt(i)) null else row.get(i, types(i)), types(i))))
       }
       if (one.key == null) told else told.add(new String(one.key, UTF_8))
+    }
+
+    private def condition(node: JsonNode): Expression = {
+      val as = typeOf(node.get(3))
+      val (left, right) = (BoundReference(node.get(0).asInt, as, nullable = true), BoundReference(node.get(2).asInt, as, nullable = true))
+      if (node.get(1).asText == "<") LessThan(left, right) else EqualTo(left, right)
     }
 
     private def types(list: JsonNode): Array[DataType] = list.elements.asScala.map(typeOf).toArray

@@ -62,6 +62,7 @@ object RowStep {
       case "view_join" => new ViewJoin
       case "settle" => new Settling(spec)
       case "changelog" => new Changelog(spec)
+      case "pattern" => new Pattern(spec)
     }
     step.asInstanceOf[RowStep[State]]
   }

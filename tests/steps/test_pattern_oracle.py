@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from headrace.steps import pattern
 from headrace.steps.pattern_state import NONE, PAST_LAST, TO_FIRST, TO_LAST, TO_NEXT, Found, Spec, State
-from headrace.steps.pattern_steps import FIRST, NEVER, NEVER_NEXT, NEXT, THEN, THEN_ANY, Criterion, Group, Step
+from headrace.steps.pattern_steps import NEVER, NEVER_NEXT, NEXT, THEN, Criterion, Group, Step
 from headrace.steps.row import HELD, Row
 from tests.steps.driving import drive
+from tests.steps.random_patterns import Item, pattern_of
 from tests.steps.test_pattern import SECOND, fits, word
 
 Path = tuple[tuple[str, int], ...]  # (step, number of the row)
-Item = Step | Group
 
 
 @dataclass(frozen=True)
@@ -244,36 +244,8 @@ def criterion(random: Random) -> Criterion:
     return found if random.random() < 0.85 else replace(found, condition=random.randrange(len(CONDITIONS)))
 
 
-def steps_of(random: Random, names: Iterator[str], depth: int) -> tuple[Item, ...]:
-    """One to three steps, the first not optional; in the depth, groups of them."""
-    found: list[Item] = []
-    for at in range(random.randint(1, 3)):
-        often = random.choice([(1, 1)] * 5 + [(2, 2), (1, 2), (2, 3), (1, None), (1, None), (2, None)])
-        shared: dict[str, Any] = {
-            "how": FIRST if at == 0 else random.choice([NEXT, THEN, THEN, THEN_ANY]),
-            "least": often[0],
-            "most": often[1],
-            "inner": random.choice([THEN, THEN, NEXT, THEN_ANY]),
-            "within": random.choice([None] * 8 + [3 * SECOND]),
-            "optional": at > 0 and random.random() < 0.3,
-        }
-        if depth and random.random() < 0.25:
-            found.append(Group(steps=steps_of(random, names, depth - 1), **shared))
-        else:
-            until = fits("u") if often[1] is None and random.random() < 0.4 else None
-            greedy = often != (1, 1) and random.random() < 0.5
-            found.append(Step(name=next(names), criterion=criterion(random), greedy=greedy, until=until, **shared))
-        for _ in range(random.choice([0, 0, 0, 0, 0, 1, 1, 2])):
-            how = random.choice([NEVER, NEVER, NEVER_NEXT])
-            bound = random.choice([None, None, 2 * SECOND])
-            found.append(Step(name=next(names), how=how, criterion=criterion(random), within=bound))
-    return tuple(found)
-
-
 def spec_of(random: Random) -> Spec:
-    steps = steps_of(random, iter([f"s{n}" for n in range(60)]), 1)
-    if random.random() < 0.3 and len(steps) > 1 and not steps[1].optional and steps[1].how not in (NEVER, NEVER_NEXT):
-        steps = (replace(steps[0], optional=True), *steps[1:])
+    steps = pattern_of(random, criterion)
     spec = Spec(steps=steps, within=random.choice([4, 8, 60]) * SECOND, conditions=CONDITIONS)
     after = random.choice([NONE, NONE, TO_NEXT, PAST_LAST, TO_FIRST, TO_LAST])
     return replace(spec, after=after, to=random.choice([step.name for step in spec.nfa.steps]))

@@ -72,7 +72,8 @@ def on_time(
             _turn(spec, state, row)
         del state.waiting[:due]
         _expire(spec, state, time)
-        state.time = time
+        if not spec.arrival:
+            state.time = time
     return take(state)
 
 
@@ -102,7 +103,7 @@ def _turn(spec: Spec, state: State, row: Row) -> None:
     state.complete += sorted(complete, key=path)  # of matches that a row completes, those with earlier rows come first
     settle(spec, state)
     refuse(spec, state, row)
-    state.buffer.let_go(kept)
+    state.buffer.passed(kept)
 
 
 def _expire(spec: Spec, state: State, time: int) -> None:

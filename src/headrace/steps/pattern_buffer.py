@@ -16,7 +16,7 @@ from headrace.steps.row import Row
 
 @dataclass(slots=True, eq=False)
 class Kept:
-    """A row in its turn: `turn` counts the rows of the key, so that "directly after" is one more."""
+    """A row in its turn: "directly after" is one turn more."""
 
     row: Row
     turn: int
@@ -45,17 +45,24 @@ class Node:
 
 @dataclass(slots=True)
 class Buffer:
-    """`rows`: how many are held. `turns`: of rows that had theirs. `used`: let go of since somebody asked."""
+    """`rows`: how many are held. `turn`: of the last row that was taken. `gap`: rows came since; how many is not
+    counted, so that rows which nobody takes leave the state as it is. `used`: let go of since somebody asked."""
 
     rows: int = 0
-    turns: int = 0
+    turn: int = 0
+    gap: bool = False
     used: int = 0
 
     def keep(self, row: Row) -> Kept:
-        """The next row, held while it has its turn; `let_go` after it."""
+        """The next row, held while it has its turn; `passed` after it."""
         self.rows += 1
-        self.turns += 1
-        return Kept(row, self.turns)
+        return Kept(row, self.turn + (2 if self.gap else 1))
+
+    def passed(self, kept: Kept) -> None:
+        self.gap = kept.refs == 1
+        if not self.gap:
+            self.turn = kept.turn
+        self.let_go(kept)
 
     def let_go(self, kept: Kept) -> None:
         kept.refs -= 1

@@ -70,7 +70,7 @@ def refuse(spec: Spec, state: State, row: Row) -> None:
             state.buffer.release(held.pop().node)
             refused += 1
     if refused:
-        state.found.append(Found(REFUSED, (), row.time, f"{REFUSED}/{row.cause}", refused))
+        state.found.append(Found(REFUSED, (("", row),), row.time, f"{REFUSED}/{row.cause}", refused))
 
 
 def _tell(spec: Spec, state: State, one: Complete) -> None:

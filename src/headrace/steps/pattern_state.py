@@ -27,7 +27,7 @@ REFUSED = "refused"
 
 class Found(NamedTuple):
     """A match or a timeout: (name of the step, row) in order. `refused`: so many partial matches were not opened, since
-    the key has `limit` of them; then `rows` is empty and the cause names the row that would have opened them."""
+    the key has `limit` of them; then `rows` is the row that would have opened them, of no step."""
 
     kind: str
     rows: tuple[tuple[str, Row], ...]
@@ -96,7 +96,8 @@ class Complete:
 
 @dataclass(slots=True)
 class State:
-    """One key. `time`: up to where it has seen time pass, micros. `found` is empty between batches."""
+    """One key. `time`: up to where it has seen time pass, micros; by arrival nobody asks. `found` is empty between
+    batches."""
 
     waiting: list[Row] = field(default_factory=list)  # for their turn, in order R2
     runs: list[Run] = field(default_factory=list)  # by first row
@@ -123,7 +124,8 @@ class State:
                 nodes.setdefault(node, len(nodes))
         return {
             "time": self.time,
-            "turns": self.buffer.turns,
+            "turn": self.buffer.turn,
+            "gap": self.buffer.gap,
             "waiting": [_row_json(row) for row in self.waiting],
             "rows": [[kept.turn, *_row_json(kept.row)] for kept in rows],
             "nodes": [[rows[n.kept], n.step, None if n.before is None else nodes[n.before]] for n in nodes],
@@ -148,7 +150,7 @@ class State:
             buffer.release(node)
         for row in rows:
             buffer.let_go(row)
-        buffer.turns = kept["turns"]
+        buffer.turn, buffer.gap = kept["turn"], kept["gap"]
         return state
 
 
