@@ -36,12 +36,13 @@ def columns(
     on: tuple[tuple[Any, Any], ...],
     *,
     missing: tuple[bool, bool],
+    one_sided: bool = False,
     take: str | None,
     prefix: str | None,
     place: Where | None,
 ) -> Named:
     """The columns that come out, as expressions over both rows: what `take` says, else all, a key that both call the
-    same once. `missing`: whose row may not be there."""
+    same once. `missing`: whose row may not be there; `one_sided`: only the left row comes out."""
     from headrace.expr import select_list
     from headrace.expr.check import Checker, Source
     from headrace.expr.syntax import Apply, Name, Term
@@ -59,7 +60,7 @@ def columns(
             own = Apply("coalesce", (own, Name(column.name, right.name)))
         found[column.name] = checker.check(own)
     clash = []
-    for column in right.columns:
+    for column in () if one_sided else right.columns:
         if column.name not in same:
             name = f"{prefix or ''}{column.name}"
             clash += [name] if name in found else []

@@ -172,9 +172,8 @@ class Stream:
         missing = how in ("right", "full"), how in ("left", "full")
         one_sided = how in ("semi", "anti")
         values = joining.columns(
-            parties[0], parties[1]._replace(columns=()) if one_sided else parties[1], pairs,
-            missing=missing, take=take, prefix=prefix, place=place,
-        )  # fmt: skip
+            *parties, pairs, missing=missing, one_sided=one_sided, take=take, prefix=prefix, place=place
+        )
         node = declared.Joined(
             left=self.node,
             right=other.node,
