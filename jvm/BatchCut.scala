@@ -6,10 +6,11 @@ class BatchCut(spec: LogSpec, broker: LogBroker) {
 
   /** Ends between `from` and `want`, and the record time reached (None unless aligned). `after`: the time reached before. */
   def apply(from: Map[Place, Long], want: Map[Place, Long], after: Long): (Map[Place, Long], Long) =
-    if (spec.aligned) aligned(from, want, after) else (shared(from, want, spec.maxRecords), Part.None)
+    if (spec.aligned) aligned(from, want, after) else (shared(from, want), Part.None)
 
   /** In proportion to what is unread, so that no partition starves. */
-  private def shared(from: Map[Place, Long], want: Map[Place, Long], max: Long): Map[Place, Long] = {
+  def shared(from: Map[Place, Long], want: Map[Place, Long]): Map[Place, Long] = {
+    val max = spec.maxRecords
     val total = count(from, want)
     if (total <= max) want
     else want.map { case (p, end) => p -> math.min(end, from(p) + math.ceil((end - from(p)).toDouble * max / total).toLong) }
@@ -25,7 +26,7 @@ class BatchCut(spec: LogSpec, broker: LogBroker) {
       want.map { case (p, end) => p -> found.get(p).map(f => math.min(end, math.max(from(p), f._1))).getOrElse(end) }
     }
     val first = broker.since(open, 0)
-    if (first.isEmpty) return (shared(from, want, max), after) // records without timestamps
+    if (first.isEmpty) return (shared(from, want), after) // records without timestamps
     val base = if (after == Part.None) first.values.map(_._2).min else after
     var (low, lowEnds) = (base, from) // within max
     var (high, highEnds) = (base + step, at(base + step))
@@ -37,7 +38,7 @@ class BatchCut(spec: LogSpec, broker: LogBroker) {
       if (count(from, ends) <= max) { low = middle; lowEnds = ends } else { high = middle; highEnds = ends }
     }
     step = math.max(1000L, low - base)
-    if (count(from, lowEnds) > 0) (lowEnds, low) else (shared(from, highEnds, max), after) // too many within one ms
+    if (count(from, lowEnds) > 0) (lowEnds, low) else (shared(from, highEnds), after) // too many within one ms
   }
 
   private def count(from: Map[Place, Long], to: Map[Place, Long]): Long = to.map { case (p, end) => end - from(p) }.sum

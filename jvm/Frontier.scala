@@ -10,23 +10,21 @@ object Frontier {
   /** Where time goes at the end of input: 9999-12-31T23:59:59.999Z, in milliseconds. */
   val End: Long = 253402300799999L
 
-  /** W in milliseconds, never below `before`.
+  /** W in milliseconds, never below `before`; topics that do not count are as if they were not there.
     *
-    * Idle partitions leave the minimum. When all are idle, W starts at the greatest of their times and runs on with the
-    * clock from the moment the last of them fell idle. `exhausted` is asked for idle candidates: is there truly nothing
-    * behind them, not even an open transaction? */
-  def watermark(spec: LogSpec, parts: Seq[Reached], before: Long, now: Long, bounded: Boolean,
+    * Idle partitions leave the minimum. When all are idle, every stream's frontier is the greatest event time of all and
+    * runs on with the clock from the moment the last of them fell idle. `exhausted` is asked for idle candidates: is
+    * there truly nothing behind them, not even an open transaction? */
+  def watermark(spec: LogSpec, all: Seq[Reached], before: Long, now: Long, bounded: Boolean,
                 exhausted: Seq[Place] => Set[Place]): Long = {
+    val parts = all.filter(p => spec.topics(p.place.topic).counts)
     if (parts.isEmpty) return before
     if (bounded && spec.endOfInput && parts.forall(_.finished)) return End
     val out = if (bounded) leftInHistory(spec, parts) else idle(spec, parts, now, exhausted)
     val active = parts.filterNot(p => out(p.place))
     val found =
       if (active.nonEmpty) { val w = active.map(of(spec, _)); if (w.contains(None)) None else w.min }
-      else {
-        val greatest = parts.map(of(spec, _)).max
-        if (greatest == None || bounded) greatest else greatest + (now - allIdleSince(spec, parts))
-      }
+      else runningOn(spec, parts, now)
     math.max(before, found)
   }
 
@@ -46,11 +44,15 @@ object Frontier {
     case scala.None => Long.MaxValue
   }
 
-  private def allIdleSince(spec: LogSpec, parts: Seq[Reached]): Long = parts.map(idleAt(spec, _)).max
-
-  /** A partition's own watermark: its frontier less its stream's disorder; marks are promises, with no disorder. */
-  def of(spec: LogSpec, p: Reached): Long = {
-    val topic = spec.topics(p.place.topic)
-    if (p.top == None) None else Math.floorDiv(p.top, 1000L) - (if (topic.marked) 0 else topic.disorder)
+  /** The least over the streams of (frontier - disorder), where each frontier is the same: the greatest time, run on. In
+    * history all are out only if none holds a record. */
+  private def runningOn(spec: LogSpec, parts: Seq[Reached], now: Long): Long = {
+    val greatest = parts.map(_.top).max
+    val disorder = parts.map(p => spec.topics(p.place.topic).disorder).max
+    if (greatest == None) None else Math.floorDiv(greatest, 1000L) + (now - parts.map(idleAt(spec, _)).max) - disorder
   }
+
+  /** A partition's own watermark: its frontier less its stream's disorder. */
+  def of(spec: LogSpec, p: Reached): Long =
+    if (p.top == None) None else Math.floorDiv(p.top, 1000L) - spec.topics(p.place.topic).disorder
 }

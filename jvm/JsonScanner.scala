@@ -175,6 +175,14 @@ final class JsonScanner {
     case _ => number()
   }
 
+  /** Walks over the members of an object; `value` is called with each name and must consume what follows it. */
+  def members(value: String => Unit): Unit = {
+    expect('{')
+    if (accept('}')) return
+    do { string(); val name = text().toString; expect(':'); value(name) } while (accept(','))
+    expect('}')
+  }
+
   /** Bounded, because a stack is. */
   private def nested(body: => Unit): Unit = {
     depth += 1

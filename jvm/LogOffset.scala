@@ -9,7 +9,8 @@
   *     "from": 10, "to": 20,        the batch that ends here read [from, to)
   *     "top": 1700000000000000,     greatest event time (or mark) below `from`, micros; absent: none
   *     "seen": 1700000000000,       wall clock when something was last unread here, ms
-  *     "open": true}}}}             absent when nothing was unread after `to`
+  *     "open": true,                absent when nothing was unread after `to`
+  *     "load": 500}}}}              a table's end at the query's first start, absent once `to` is there (rule J4)
   * }}}
   * Rule R3: batch k read the rows [from, to) under the `watermark` of offset k - 1, then time went to its own. */
 package headrace
@@ -28,7 +29,10 @@ object Place {
   implicit val order: Ordering[Place] = Ordering.by(p => (p.topic, p.partition))
 }
 
-case class Part(from: Long, to: Long, top: Long, seen: Long, open: Boolean = false)
+case class Part(from: Long, to: Long, top: Long, seen: Long, open: Boolean = false, load: Long = 0) {
+  /** A table that is not read to `load` yet: streams wait, and time stands still. */
+  def loading: Boolean = to < load
+}
 
 object Part {
   /** "No time known": below every real one, so that max needs no special case. */
@@ -51,6 +55,7 @@ case class LogOffset(names: Seq[String], ids: Map[String, String], parts: Sorted
           val n = ofTopic.putObject(place.partition.toString).put("from", p.from).put("to", p.to).put("seen", p.seen)
           put(n, "top", p.top)
           if (p.open) n.put("open", true)
+          if (p.loading) n.put("load", p.load)
         }
       }
     }
@@ -70,7 +75,7 @@ object LogOffset {
       entry <- o.get("parts").path(name).properties.asScala
       p = entry.getValue
     } yield Place(topic, entry.getKey.toInt) ->
-      Part(p.get("from").asLong, p.get("to").asLong, p.path("top").asLong(Part.None), p.get("seen").asLong, p.path("open").asBoolean(false))
+      Part(p.get("from").asLong, p.get("to").asLong, p.path("top").asLong(Part.None), p.get("seen").asLong, p.path("open").asBoolean(false), p.path("load").asLong(0))
     LogOffset(names, o.get("ids").properties.asScala.map(e => e.getKey -> e.getValue.asText).toMap, SortedMap.from(parts),
       o.path("watermark").asLong(Part.None), o.path("aligned").asLong(Part.None), o.get("at").asLong)
   }

@@ -121,7 +121,7 @@ class LogRows(spec: LogSpec, before: Long) {
   import Part.None
 
   private val schema = spec.schema
-  private val decoders = spec.topics.map(t => new WireDecoder(t.fields, t.required))
+  private val records = spec.topics.map(Records.of)
   val row = new SpecificInternalRow(schema)
   row.setLong(Before, before)
 
@@ -130,20 +130,21 @@ class LogRows(spec: LogSpec, before: Long) {
     row.setInt(Topic, place.topic)
     row.setInt(Partition, place.partition)
     row.setLong(Offset, r.offset)
-    row.update(Key, r.key)
     row.update(Value, r.value)
     var other = 0
-    while (other < decoders.length) { row.setNullAt(First + other); other += 1 }
+    while (other < records.length) { row.setNullAt(First + other); other += 1 }
     try {
       val time = decoded(place.topic, r, now)
       row.setLong(Time, time)
-      row.update(First + place.topic, decoders(place.topic).row)
+      row.update(Key, records(place.topic).key)
+      row.update(First + place.topic, records(place.topic).row)
       row.setNullAt(DeadOf)
       row.setNullAt(Headers)
       time
     } catch {
       case dead: Dead =>
         row.setNullAt(Time)
+        row.update(Key, r.key)
         row.update(DeadOf, UTF8String.fromString(dead.getMessage))
         row.update(Headers, headers(r))
         None
@@ -151,14 +152,10 @@ class LogRows(spec: LogSpec, before: Long) {
   }
 
   private def decoded(t: Int, r: ConsumerRecord[Array[Byte], Array[Byte]], now: Long): Long = {
-    if (r.value == null) throw new Dead("undecodable", "the record has no value")
-    val decoder = decoders(t)
-    val topic = spec.topics(t)
-    decoder.decode(r.value)
-    if (topic.timeAt < 0 && r.timestamp < 0) throw new Dead("missing-time", "the record has no timestamp")
-    val time = if (topic.timeAt >= 0) decoder.row.getLong(topic.timeAt) else r.timestamp * 1000
-    if (time > (now + topic.skew) * 1000)
-      throw new Dead("future", s"${WireTime.show(time)} is more than ${topic.skew} ms ahead of ${WireTime.show(now * 1000)}")
+    val time = records(t).take(r)
+    val skew = spec.topics(t).skew
+    if (time > (now + skew) * 1000)
+      throw new Dead("future", s"${WireTime.show(time)} is more than $skew ms ahead of ${WireTime.show(now * 1000)}")
     time
   }
 

@@ -12,9 +12,13 @@ import org.apache.spark.sql.types._
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** One topic. `time` None: the record's own timestamp is the event time. `idle` None: its partitions are never idle.
-  * `marked`: only marks move its frontier (rule T7). Durations in milliseconds. */
+  * `marked`: only marks move its frontier (rule T7); they are promises, so it has no disorder and is never idle, else a
+  * row could be behind. `table`: its records are versions of rows, and read before any
+  * stream at a query's first start (rule J4); `changes`: each says before and after. `counts`: its frontier holds the
+  * watermark. Durations in milliseconds. */
 case class TopicSpec(topic: String, fields: Array[Field], key: Seq[String], id: Option[String], time: Option[String],
-                     disorder: Long, idle: Option[Long], skew: Long, marked: Boolean) {
+                     disorder: Long, idle: Option[Long], skew: Long, marked: Boolean, table: Boolean, changes: Boolean,
+                     counts: Boolean) {
   /** Fields that no record may lack, with the reason it dies of otherwise (rule B1). */
   def required: Map[String, String] =
     time.map(_ -> "missing-time").toMap ++ id.map(_ -> "missing-id") ++ key.map(_ -> "missing-key")
@@ -44,7 +48,9 @@ case class LogSpec(topics: Array[TopicSpec], start: Start, until: Option[Long], 
     new KafkaConsumer(properties, new ByteArrayDeserializer, new ByteArrayDeserializer)
   }
 
-  /** `topic` is the index into the spec; `e0`, `e1`, ... hold the columns of each topic, null in rows of the others. */
+  /** `topic` is the index into the spec; `e0`, `e1`, ... hold the columns of each topic, null in rows of the others. A
+    * table's tombstone has no columns at all: its own `e` is null and `dead` is too. `key` is the record's key; of a
+    * table it is the row's key as the text of rule F1. */
   def schema: StructType = {
     val header = new StructType().add("key", StringType, nullable = false).add("value", BinaryType)
     val common = new StructType()
@@ -84,16 +90,19 @@ object LogSpec {
       kafka = kafka.toMap)
   }
 
-  private def topic(o: JsonNode): TopicSpec = TopicSpec(
+  private def topic(o: JsonNode): TopicSpec = { val marked = o.path("marked").asBoolean(false); TopicSpec(
     topic = o.get("topic").asText,
     fields = Field.parse(o.get("fields")),
     key = if (o.path("key").isArray) o.get("key").elements.asScala.map(_.asText).toSeq else text(o.path("key")).toSeq,
     id = text(o.path("id")),
     time = text(o.path("time")),
-    disorder = o.path("disorder_ms").asLong(0),
-    idle = number(o.path("idle_ms")),
+    disorder = if (marked) 0 else o.path("disorder_ms").asLong(0),
+    idle = if (marked) None else number(o.path("idle_ms")),
     skew = o.path("skew_ms").asLong(60000),
-    marked = o.path("marked").asBoolean(false))
+    marked = marked,
+    table = o.path("table").asBoolean(false),
+    changes = o.path("changes").asBoolean(false),
+    counts = o.path("counts").asBoolean(true)) }
 
   private def start(o: JsonNode): Start =
     if (o.isObject) FromOffsets(o.properties.asScala.flatMap { e =>

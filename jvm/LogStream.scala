@@ -42,13 +42,27 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
   override def initialOffset(): Offset = broker.asking(kept.start.getOrElse {
     val now = System.currentTimeMillis
     val topics = broker.topics()
-    val first = LogOffset(names, topics.ids,
-      SortedMap.from(begin(topics.places).map { case (p, at) => p -> Part(at, at, None, now) }), None, None, now)
+    val loads = toLoad(topics.places)
+    val parts = begin(topics.places).map { case (p, at) => p -> Part(at, at, None, now, load = loads.getOrElse(p, 0L)) }
+    val first = LogOffset(names, topics.ids, SortedMap.from(parts), None, None, now)
     kept.start = first
     first
   })
 
-  private def begin(places: Seq[Place]): Map[Place, Long] = spec.start match {
+  /** Tables are read from their beginning, wherever the streams start. */
+  private def begin(places: Seq[Place]): Map[Place, Long] = {
+    val (tables, streams) = places.partition(p => spec.topics(p.topic).table)
+    broker.earliest(tables) ++ started(streams)
+  }
+
+  /** The ends of tables that are read before any stream. A bounded run needs that only of those that do not count: the
+    * others have their place in time beside the streams. */
+  private def toLoad(places: Seq[Place]): Map[Place, Long] = {
+    val tables = places.map(p => p -> spec.topics(p.topic)).collect { case (p, t) if t.table && !(bound.isDefined && t.counts) => p }
+    bound.map(ends => tables.map(p => p -> ends(p)).toMap).getOrElse(broker.latest(tables))
+  }
+
+  private def started(places: Seq[Place]): Map[Place, Long] = spec.start match {
     case Earliest => broker.earliest(places)
     case Latest => broker.latest(places)
     case FromTime(ms) => fromTime(places, ms)
@@ -72,6 +86,8 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
   override def commit(end: Offset): Unit = {}
   override def stop(): Unit = broker.asking(broker.close())
 
+  private def loading(parts: Map[Place, Part]): Boolean = parts.exists { case (_, x) => x.loading }
+
   // -- micro-batches
 
   override def latestOffset(): Offset = throw new UnsupportedOperationException("latestOffset(start, limit) is used")
@@ -88,10 +104,12 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
     val after = settledAfter(prev)
     val from = old.map { case (p, x) => p -> x.to }
     val want = from.map { case (p, at) => p -> math.max(at, ends.getOrElse(p, at)) }
-    val (to, aligned) = cut(from, want, prev.aligned)
+    val (to, aligned) =
+      if (loading(old)) (cut.shared(from, old.map { case (p, x) => p -> math.max(x.to, x.load) }), prev.aligned)
+      else cut(from, want, prev.aligned)
     val parts = old.map { case (p, x) =>
       val seen = if (want(p) > x.to) now else if (x.to > x.from) math.max(x.seen, after.ended) else x.seen
-      p -> Part(x.to, to(p), after.tops.getOrElse(p, None), seen, open = want(p) > to(p))
+      p -> Part(x.to, to(p), after.tops.getOrElse(p, None), seen, open = want(p) > to(p), load = x.load)
     }
     gauges = measured(parts, want, after.watermark, now)
     moving = parts.exists { case (_, x) => x.to > x.from } || ticks(parts, after.watermark, now)
@@ -163,7 +181,7 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
     found.watermark
   }
 
-  private def next(parts: Map[Place, Part], watermark: Long, now: Long): Long = {
+  private def next(parts: Map[Place, Part], watermark: Long, now: Long): Long = if (loading(parts)) watermark else {
     val reached = parts.toSeq.map { case (p, x) =>
       Reached(p, x.top, x.seen, caughtUp = !x.open, finished = bound.exists(b => x.to >= b.getOrElse(p, x.to)))
     }
@@ -178,7 +196,11 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
     val after = settledAfter(prev)
     moving = true
     realTimeFrom = Some(prev.copy(parts = parts, watermark = after.watermark))
-    grouped(parts.toSeq.map { case (p, x) => Slice(p, x.to, Long.MaxValue, after.tops.getOrElse(p, None), x.seen) }, prev.watermark, LiveClock)
+    val load = loading(parts)
+    val slices = parts.toSeq.collect { case (p, x) if x.loading || !load =>
+      Slice(p, x.to, if (load) x.load else Long.MaxValue, after.tops.getOrElse(p, None), x.seen)
+    }
+    grouped(slices, prev.watermark, LiveClock)
   }
 
   override def mergeOffsets(stops: Array[PartitionOffset]): Offset = broker.asking {
@@ -192,7 +214,7 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
     val ends = broker.latest(from.parts.keys)
     val parts = from.parts.map { case (p, x) =>
       val l = told.getOrElse(p, Lesson(p, x.to, x.top, x.seen))
-      p -> Part(x.to, math.max(l.next, x.to), x.top, math.max(x.seen, l.seen), open = ends(p) > l.next)
+      p -> Part(x.to, math.max(l.next, x.to), x.top, math.max(x.seen, l.seen), open = ends(p) > l.next, load = x.load)
     }
     from.copy(parts = parts, at = System.currentTimeMillis)
   }
@@ -204,12 +226,12 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
     def named(p: Place) = s"${names(p.topic)}/${p.partition}"
     val each = parts.flatMap { case (p, x) =>
       val idle = !x.open && x.to == x.from && spec.topics(p.topic).idle.exists(now - x.seen >= _)
-      Seq(s"${named(p)}.behind" -> (want(p) - x.from).toString, s"${named(p)}.idle" -> idle.toString) ++
+      Seq(s"${named(p)}.behind" -> (want(p) - x.to).toString, s"${named(p)}.idle" -> idle.toString) ++
         (if (x.top == None) Nil else Seq(s"${named(p)}.frontier" -> WireTime.show(x.top)))
     }
-    val timed = parts.toSeq.filter(_._2.top != None)
+    val timed = parts.toSeq.filter { case (p, x) => x.top != None && spec.topics(p.topic).counts }
     val slowest = timed.sortBy { case (p, x) => Frontier.of(spec, Reached(p, x.top, x.seen, caughtUp = false, finished = false)) }.headOption
-    each ++ Map("behind" -> want.map { case (p, end) => end - parts(p).from }.sum.toString) ++
+    each ++ Map("behind" -> want.map { case (p, end) => end - parts(p).to }.sum.toString) ++
       slowest.map { case (p, _) => "slowest" -> named(p) } ++
       (if (watermark == None) Nil else Seq("watermark" -> WireTime.show(watermark * 1000)))
   }

@@ -14,8 +14,7 @@ import org.apache.spark.sql.types.Decimal
 class Dead(val reason: String, val detail: String) extends Exception(s"$reason: $detail") with NoStackTrace
 
 /** Decodes values of one event. `row` is reused: it holds the last value until the next call. */
-final class WireDecoder(fields: Array[Field], required: Map[String, String]) {
-  private val json = new JsonScanner
+final class WireDecoder(fields: Array[Field], required: Map[String, String], json: JsonScanner = new JsonScanner) {
   /** Per field the reason if it is absent: "missing-key", "missing-id", "missing-time" or "schema". */
   private val absent = fields.map(f => required.getOrElse(f.name, if (f.nullable) null else "schema"))
   val row = new SpecificInternalRow(fields.toSeq.map(_.kind.spark))
@@ -23,14 +22,19 @@ final class WireDecoder(fields: Array[Field], required: Map[String, String]) {
   /** Fills `row`, or throws Dead. Fields that are not known are checked and passed over: writers may upgrade first. */
   def decode(value: Array[Byte]): Unit = {
     json.reset(value)
-    var i = 0
-    while (i < fields.length) { row.setNullAt(i); i += 1 }
     try {
       if (json.peek() != '{') { json.skip(); json.ended(); throw new Dead("undecodable", "the value is no JSON object") }
       members()
       json.ended()
     } catch { case m: Malformed => throw new Dead("undecodable", m.getMessage) }
-    i = 0
+    check()
+  }
+
+  /** The same for an object inside of a value: the one at which the scanner stands. */
+  def within(): Unit = { members(); check() }
+
+  private def check(): Unit = {
+    var i = 0
     while (i < fields.length) {
       if (row.isNullAt(i) && absent(i) != null) throw new Dead(absent(i), s"field ${fields(i).name} is missing")
       i += 1
@@ -38,6 +42,8 @@ final class WireDecoder(fields: Array[Field], required: Map[String, String]) {
   }
 
   private def members(): Unit = {
+    var i = 0
+    while (i < fields.length) { row.setNullAt(i); i += 1 }
     json.expect('{')
     if (json.accept('}')) return
     var guess = 0 // writers keep their order: the next field is mostly the one after the last
