@@ -29,5 +29,9 @@ final class DeadLetter(app: String, topics: Array[String], columns: StructType) 
 }
 
 object DeadLetter {
-  private val WORDS = Map("nan" -> "a float that is no number", "overflow" -> "a sum would leave 128 bits")
+  private val WORDS = Map(
+    "nan" -> "a float that is no number",
+    "overflow" -> "a sum would leave 128 bits",
+    "refused" -> "its key has as many partial matches as the pattern allows"
+  )
 }

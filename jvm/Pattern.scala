@@ -7,6 +7,8 @@ package headrace.steps
 
 import java.util.{ArrayList, Comparator, PriorityQueue}
 
+import headrace.Stage
+
 final class Pattern(from: RowStepSpec) extends RowStep[PatternState] {
   private val spec = new PatternSpec(from)
   private val runs = new PatternRuns(spec)
@@ -106,7 +108,7 @@ final class Pattern(from: RowStepSpec) extends RowStep[PatternState] {
       if (moments.isEmpty || moments.peek().moment > next.moment) {
         over.sort(Comparator.comparing[Run, Node](_.node, Pattern.BY_ROWS))
         over.forEach { run =>
-          if (!run.matches) state.found.add(skip.told(PatternSkip.TIMEOUTS, "timeout", run.node, next.moment - 1))
+          if (!run.matches) state.found.add(skip.told(Stage.TIMEOUTS, "timeout", run.node, next.moment - 1))
           state.buffer.release(run.node)
         }
         complete.sort(Pattern.BY_PATH)

@@ -3,6 +3,8 @@ package headrace.steps
 
 import java.util.ArrayList
 
+import headrace.Stage
+
 final class PatternSkip(spec: PatternSpec) {
 
   /** Tells the matches that wait for nothing. */
@@ -62,11 +64,11 @@ final class PatternSkip(spec: PatternSpec) {
       state.buffer.release(last)
       refused += 1
     }
-    if (refused > 0) state.found.add(new Given(PatternSkip.REFUSED, row.time, row.args, row, ""))
+    if (refused > 0) state.found.add(new Given(Stage.REFUSED, row.time, row.args, row, ""))
   }
 
   private def tell(state: PatternState, one: Complete): Unit = {
-    state.found.add(told(PatternSkip.MATCHES, "match", one.node, one.time))
+    state.found.add(told(Stage.ROWS, "match", one.node, one.time))
     state.buffer.release(one.node)
   }
 
@@ -75,10 +77,4 @@ final class PatternSkip(spec: PatternSpec) {
     def cause = node.path.map(one => s"${spec.nfa.steps(one.step).name}=${Cause.of(one.kept.row, spec.topics)}")
     new Given(port, time, spec.output.values(node), null, cause.mkString(s"$kind/", ",", ""))
   }
-}
-
-object PatternSkip {
-  final val MATCHES = 0
-  final val TIMEOUTS = 4
-  final val REFUSED = 5
 }

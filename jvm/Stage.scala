@@ -1,7 +1,7 @@
 /** A stage: one transformWithState that runs all stateful steps of one level; rows of other steps pass by untouched. */
 package headrace
 
-import java.util.{Map => JavaMap}
+import java.util.{List => JavaList, Map => JavaMap}
 
 import scala.jdk.CollectionConverters._
 
@@ -41,7 +41,8 @@ object Stage {
   final val DUPLICATES = 2
   final val UNMATCHED = 3
   final val TIMEOUTS = 4
-  final val PORTS = 5 // how many
+  final val REFUSED = 5 // by a pattern at its limit: goes to dead letters
+  final val PORTS = 6 // how many
 
   /** The port of rows that were put together on their way in: see Combine. */
   final val TOGETHER = 9
@@ -58,15 +59,16 @@ object Stage {
   /** Derived rows come from source DERIVED + ordinal in rule R2. */
   final val DERIVED = 1000
 
-  /** The chain behind the steps of this spec; `having`: conditions over a step's output columns, by its ordinal. */
-  def apply(chain: DataFrame, spec: String, having: JavaMap[Integer, Column]): DataFrame =
-    StagePlan(chain, StageSpec.parse(spec), having)
+  /** The chain behind the steps of this spec; `conditions`: of each step, by its ordinal (StepSpec). */
+  def apply(chain: DataFrame, spec: String, conditions: JavaMap[Integer, JavaList[Column]]): DataFrame =
+    StagePlan(chain, StageSpec.parse(spec), conditions)
 }
 
-/** What a stage is told: who it works for, and its steps. `having` is bound to the output columns, or null. */
+/** What a stage is told: who it works for, and its steps. */
 case class StageSpec(app: String, version: String, topics: Array[String], byClock: Boolean, steps: Array[StepSpec])
 
-/** A window or dedup has one input and tells its `output`; a row step (RowStep) has `ports` instead. */
+/** A window or dedup has one input and tells its `output`; a row step (RowStep) has `ports` instead. `having` is a
+  * window's only condition, over its output; those of a row step see its first input, then columns of their own. */
 case class StepSpec(
     ordinal: Int,
     name: String,
@@ -77,12 +79,15 @@ case class StepSpec(
     keys: Int, // the first columns of a window's payload that are the key's
     ports: Map[Int, Array[Field]], // the payload of each
     emits: Set[Int], // the ports that somebody reads
-    having: Expression
+    asked: Array[Array[Field]], // the own columns of each condition of a row step
+    conditions: Array[Expression] // bound
 ) {
   def input: Array[Field] = inputs(0)
   def givesRows: Boolean = ports.nonEmpty
   def chunked: Boolean = RowStep.chunked(StageSpec.json.readTree(spec))
-  def outputSchema: StructType = Field.schema(output)
+
+  /** What a condition is over. */
+  def schemaOf(condition: Int): StructType = Field.schema(if (givesRows) input ++ asked(condition) else output)
 }
 
 object StageSpec {
@@ -110,7 +115,8 @@ object StageSpec {
     node.path("ports").fields.asScala.map(port => port.getKey.toInt -> Field.parse(port.getValue)).toMap,
     if (node.has("emits")) listed(node.get("emits")).map(_.asInt).toSet
     else Map(Stage.LATE_ROWS -> "emits_late", Stage.DUPLICATES -> "emits_duplicates").filter(port => node.get(port._2).asBoolean).keySet,
-    null
+    listed(node.path("asked")).map(Field.parse),
+    Array.empty
   )
 
   private def listed(node: JsonNode): Array[JsonNode] = node.elements.asScala.toArray

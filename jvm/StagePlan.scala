@@ -4,7 +4,7 @@
   * Here the kernel gets Spark's own row, as it lies in memory, and gives rows of the same kind. */
 package org.apache.spark.sql.headrace
 
-import java.util.{Map => JavaMap}
+import java.util.{List => JavaList, Map => JavaMap}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{Column, DataFrame, Encoders, Row}
@@ -26,13 +26,13 @@ import _root_.headrace.{Combine, Counters, Stage, StageKernel, StageSpec, StepSp
 object StagePlan {
   private val ROW = ObjectType(classOf[InternalRow])
 
-  def apply(chain: DataFrame, spec: StageSpec, having: JavaMap[Integer, Column]): DataFrame = {
+  def apply(chain: DataFrame, spec: StageSpec, conditions: JavaMap[Integer, JavaList[Column]]): DataFrame = {
     val frame = chain.asInstanceOf[Dataset[Row]]
     val session = frame.sparkSession
     val source = frame.queryExecution.analyzed
     val chained = if (Combine.helps(spec)) combined(source, spec) else source
     val child = Project(chained.output :+ slotOf(chained.output), chained)
-    val bound = spec.copy(steps = spec.steps.map(step => step.copy(having = conditionOf(session, step, having))))
+    val bound = spec.copy(steps = spec.steps.map(step => step.copy(conditions = conditionsOf(session, step, conditions.get(step.ordinal)))))
     val kernel = new StageKernel(bound, Counters.open(session.sparkContext), spec.steps.map(_ => Counters.site()))
     val keys = Seq(child.output.last, child.output(Stage.KEY))
     val keyEncoder = encoderFor(Encoders.tuple(Encoders.scalaLong, Encoders.BINARY))
@@ -84,14 +84,15 @@ object StagePlan {
     Alias(value, schema(at).name)()
   }
 
-  /** A step's condition over its output columns, ready to be asked of a row of them. */
-  private def conditionOf(session: SparkSession, step: StepSpec, having: JavaMap[Integer, Column]): Expression = {
-    val column = having.get(step.ordinal)
-    if (column == null) return null
-    val columns = session.createDataFrame(session.sparkContext.emptyRDD[Row]: RDD[Row], step.outputSchema)
-    val Alias(condition, _) = columns.select(column.as("passes")).queryExecution.optimizedPlan.expressions.head: @unchecked
-    BindReferences.bindReference(condition, columns.queryExecution.analyzed.output)
-  }
+  /** A step's conditions (null: none), ready to be asked of a row of the columns they are over. */
+  private def conditionsOf(session: SparkSession, step: StepSpec, conditions: JavaList[Column]): Array[Expression] =
+    if (conditions == null) Array.empty
+    else Array.tabulate(conditions.size) { i =>
+      val columns = session.createDataFrame(session.sparkContext.emptyRDD[Row]: RDD[Row], step.schemaOf(i))
+      val asked = columns.select(conditions.get(i).as("holds")).queryExecution
+      val Alias(condition, _) = asked.optimizedPlan.expressions.head: @unchecked
+      BindReferences.bindReference(condition, columns.queryExecution.analyzed.output)
+    }
 }
 
 /** The row itself, not a copy: valid until the next one is asked for. */

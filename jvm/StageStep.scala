@@ -98,17 +98,24 @@ abstract class StageStep(stage: StageSpec, spec: StepSpec, counts: Array[Long]) 
   protected final def bury(chain: UnsafeRow, verdict: Int, input: Int, payload: UnsafeRow): Unit = {
     counts(Counters.DEAD) += 1
     Stage.pointPayload(chain, payload)
-    if (letters(input) == null) letters(input) = new DeadLetter(stage.app, stage.topics, Field.schema(spec.inputs(input)))
-    val letter = letters(input).of(Verdict.names(verdict), chain.getInt(Stage.SRC), payload)
-    val place = letters(input).key(chain.getInt(Stage.SRC), chain.getInt(Stage.PART), chain.getLong(Stage.OFF))
-    rowsOut.add(changed(chain, Stage.DEAD_LETTERS, Stage.ROWS, place, letter))
+    rowsOut.add(letter(Verdict.names(verdict), input, new InOrder(chain), chain.getLong(Stage.BEFORE), payload))
   }
+
+  /** A letter about a row of this input. */
+  protected final def letter(reason: String, input: Int, row: Order, before: Long, columns: InternalRow): InternalRow = {
+    if (letters(input) == null) letters(input) = new DeadLetter(stage.app, stage.topics, Field.schema(spec.inputs(input)))
+    val place = letters(input).key(row.src, row.part, row.off)
+    chainRow(Stage.DEAD_LETTERS, Stage.ROWS, place, row.time, before, row, letters(input).of(reason, row.src, columns))
+  }
+
+  protected final def chainRow(
+      step: Int, port: Int, key: Array[Byte], time: Long, before: Long, place: Order, payload: Array[Byte]): InternalRow =
+    new GenericInternalRow(Array[Any](
+      step, port, key, time, before, place.src, place.part, place.off, if (place.id.length == 0) null else place.id, payload))
 
   /** The same row, sent elsewhere. */
   protected final def changed(chain: UnsafeRow, step: Int, port: Int, key: Array[Byte], payload: Array[Byte]): InternalRow =
-    new GenericInternalRow(Array[Any](
-      step, port, key, chain.getLong(Stage.TIME), chain.getLong(Stage.BEFORE), chain.getInt(Stage.SRC),
-      chain.getInt(Stage.PART), chain.getLong(Stage.OFF), if (chain.isNullAt(Stage.ID)) null else chain.getBinary(Stage.ID), payload))
+    chainRow(step, port, key, chain.getLong(Stage.TIME), chain.getLong(Stage.BEFORE), new InOrder(chain), payload)
 }
 
 object StageStep {

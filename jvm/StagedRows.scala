@@ -7,7 +7,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.util.ArrayList
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression, GenericInternalRow, InterpretedUnsafeProjection, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, InterpretedUnsafeProjection, UnsafeProjection, UnsafeRow}
 
 import headrace.steps.{BlobReader, BlobWriter, Chunks, Given, Order, Row, RowStep, RowStepSpec, State, Times, Verdict}
 
@@ -15,7 +15,7 @@ final class StagedRows(stage: StageSpec, spec: StepSpec, counts: Array[Long], ch
   private val step: RowStep[State] = {
     def types(fields: Array[Field]) = fields.map(_.kind.spark)
     val ports = spec.ports.view.mapValues(types).toMap
-    RowStep.of(new RowStepSpec(StageSpec.json.readTree(spec.spec), spec.inputs.map(types), ports, Array.empty[Expression], stage.topics))
+    RowStep.of(new RowStepSpec(StageSpec.json.readTree(spec.spec), spec.inputs.map(types), ports, spec.conditions, stage.topics))
   }
   step.chunks = chunks
 
@@ -73,7 +73,10 @@ final class StagedRows(stage: StageSpec, spec: StepSpec, counts: Array[Long], ch
   private def send(): Unit = {
     var i = 0
     while (i < made.size) {
-      rowsOut.add(sent(made.get(i)))
+      val one = made.get(i)
+      // A letter that counts no row: the row itself has been taken, or passed by.
+      if (one.port == Stage.REFUSED) rowsOut.add(letter("refused", 0, one.origin, met, one.values))
+      else if (one.port == Stage.ROWS || spec.emits(one.port)) rowsOut.add(sent(one))
       i += 1
     }
     made.clear()
@@ -82,17 +85,14 @@ final class StagedRows(stage: StageSpec, spec: StepSpec, counts: Array[Long], ch
   private def sent(one: Given): InternalRow = {
     val payload = if (one.values == null) null else packed(one.port, one.values)
     val own = if (one.key == null) key else one.key
-    if (one.origin != null) chainRow(one, own, one.origin, payload)
+    if (one.origin != null) chainRow(spec.ordinal, one.port, own, one.time, met, one.origin, payload)
     else {
       val text = if (own == null) "" else new String(own, UTF_8)
       val id = Ids.stable(stage.app, stage.version, spec.name, text, one.causeText)
-      chainRow(one, own, new Order(one.time, Stage.DERIVED + spec.ordinal, 0, 0, id), payload)
+      val place = new Order(one.time, Stage.DERIVED + spec.ordinal, 0, 0, id)
+      chainRow(spec.ordinal, one.port, own, one.time, met, place, payload)
     }
   }
-
-  private def chainRow(one: Given, key: Array[Byte], place: Order, payload: Array[Byte]): InternalRow =
-    new GenericInternalRow(Array[Any](
-      spec.ordinal, one.port, key, one.time, met, place.src, place.part, place.off, if (place.id.length == 0) null else place.id, payload))
 
   /** A copy: rows are the step's, and projections write the next row into the same bytes. */
   private def packed(port: Int, values: InternalRow): Array[Byte] = values match {

@@ -20,7 +20,7 @@ final class StagedWindow(stage: StageSpec, spec: StepSpec, counts: Array[Long]) 
   private lazy val keyOut = packing((0 until spec.keys).map(column))
   private lazy val resultOut = packing(spec.output.indices.map(i => BoundReference(i, spec.output(i).kind.spark, nullable = true)))
   private lazy val lateOut = packing((layout.arguments until layout.columns).map(column) :+ BoundReference(layout.columns, TimestampType, nullable = false))
-  private val having: BasePredicate = if (spec.having == null) null else Predicate.createInterpreted(spec.having)
+  private val having: BasePredicate = spec.conditions.headOption.map(Predicate.createInterpreted(_)).orNull
   private val passes: Passes = if (having == null) null else result => having.eval(rowOf(result))
 
   // One key at a time: what follows belongs to the key that is open.

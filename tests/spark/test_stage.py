@@ -69,7 +69,7 @@ class Feed:
     def stage(self, frame: DataFrame, steps: list[dict[str, Any]], having: dict[int, Any], **more: Any) -> DataFrame:
         spec = {"app": "a", "version": "1", "topics": ["orders", "payments"], "by_clock": False, "steps": steps} | more
         return DataFrame(
-            self.spark.jvm.Stage.apply(frame._jdf, json.dumps(spec), {n: c._jc for n, c in having.items()}),
+            self.spark.jvm.Stage.apply(frame._jdf, json.dumps(spec), {n: [c._jc] for n, c in having.items()}),
             self.spark.session,
         )
 

@@ -44,12 +44,15 @@ def _kernel(chain: Chain, plan: Plan, flow: Flow, steps: list[Step], frame: Any,
         "by_clock": clock,
         "steps": [_step(flow, step) for step in steps],
     }
-    having = {
-        step.ordinal: column(step.node.having, {c.name: sf.col(c.name) for c in step.node.columns})._jc
-        for step in steps
-        if isinstance(step.node, declared.Aggregated) and step.node.having is not None
-    }
-    return DataFrame(chain.spark.jvm.Stage.apply(frame._jdf, json.dumps(spec), having), chain.spark.session)
+    conditions = {step.ordinal: [c._jc for c in _conditions(step.node)] for step in steps}
+    return DataFrame(chain.spark.jvm.Stage.apply(frame._jdf, json.dumps(spec), conditions), chain.spark.session)
+
+
+def _conditions(node: declared.Node) -> list[Any]:
+    """Those that the kernel itself asks."""
+    if isinstance(node, declared.Aggregated) and node.having is not None:
+        return [column(node.having, {c.name: sf.col(c.name) for c in node.columns})]
+    return []
 
 
 def _step(flow: Flow, step: Step) -> dict[str, Any]:
