@@ -14,6 +14,7 @@ from headrace.model.app import App, marked
 from headrace.model.event import event
 from headrace.model.stream import Stream
 from headrace.model.table import Table
+from headrace.model.view import View
 from headrace.model.window import at_close, forever, hopping, on_change, session, sliding, tumbling
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ __all__ = [
     "Money",
     "Stream",
     "Table",
+    "View",
     "at_close",
     "avg",
     "col",

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from headrace.model.aggregate import UNRETRACTABLE
 from headrace.spark.session import Spark
 from headrace.steps import aggregate, changelog, settle, table, view_join
 from headrace.steps.change import NO_VERSION, Change
 from headrace.steps.changelog import Delta
-from headrace.steps.retractable import REFUSED
 from headrace.steps.row import Row
 from headrace.steps.version import Version
 from headrace.steps.view_join import Answer, Link
@@ -29,7 +29,7 @@ CHANGE = ["bigint", "binary", "binary"]  # version, before, after
 ROW = ["string", "bigint", "double"]
 LINK = ["binary", "bigint", "binary"]  # key, version, values
 DELTA = ["boolean", "bigint"]  # enters, version; then the group and the arguments
-KEPT = tuple(kind for kind in TAKES if kind not in REFUSED)
+KEPT = tuple(kind for kind in TAKES if kind not in UNRETRACTABLE)
 
 
 def test_tables(spark: Spark) -> None:

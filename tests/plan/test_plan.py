@@ -13,6 +13,7 @@ from headrace.plan import text
 from headrace.plan.explain import explain
 from headrace.plan.modes import why_not
 from headrace.plan.plan import build
+from tests.reference.shop import Order, shop
 from tests.shapes import Payment, Reading, spend
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -25,6 +26,23 @@ def test_the_plan_of_the_bank_is_golden() -> None:
 
 def test_explain_of_the_bank_is_golden() -> None:
     assert explain(build(spend()), partitions={"payments": 4}) == (GOLDEN / "spend.explain").read_text()
+
+
+def views() -> hr.App:
+    app, view = shop("left")
+    view.group_by("city").agg(orders=hr.count(), most=hr.max("amount")).to(app.topic("cities", compact=True))
+    view.changes().where("op = 'delete'").to(app.topic("gone"))
+    app.table(Order).where("amount > 100").select("order_id, amount").to(app.topic("large"), as_changes=True)
+    return app
+
+
+def test_the_plan_of_views_is_golden() -> None:
+    plan = build(views())
+    assert "\n".join(text.lines(plan.flows[0])) + "\n" == (GOLDEN / "views.plan").read_text()
+
+
+def test_explain_of_views_is_golden() -> None:
+    assert explain(build(views())) == (GOLDEN / "views.explain").read_text()
 
 
 def test_an_app_without_output_is_refused() -> None:

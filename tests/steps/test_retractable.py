@@ -10,14 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.model import aggregate as declared
+from headrace.model.aggregate import UNRETRACTABLE
 from headrace.steps.aggregate import Spec
 from headrace.steps.ddsketch import ERROR
-from headrace.steps.retractable import REFUSED, retractable
+from headrace.steps.retractable import retractable
 from tests.properties import examples
 from tests.steps.test_aggregate import KINDS, told
 
 ORDER = (0, 0, 0, 0, "")
-KEPT = [name for name, spec in KINDS.items() if spec.kind not in REFUSED]
+KEPT = [name for name, spec in KINDS.items() if spec.kind not in UNRETRACTABLE]
 FLOAT_SUM = Spec(name="x", kind="sum", of="float")
 FLOAT_AVG = Spec(name="x", kind="avg", of="float")
 
@@ -90,10 +91,10 @@ def test_d5_a_float_sum_that_would_drift_does_not() -> None:
 
 def test_every_aggregate_is_either_kept_or_refused_with_a_reason() -> None:
     assert {spec.kind for spec in KINDS.values()} == set(declared._RESULT)
-    assert set(REFUSED) < set(declared._RESULT)
+    assert set(UNRETRACTABLE) < set(declared._RESULT)
     for spec in KINDS.values():
-        if spec.kind in REFUSED:
-            assert REFUSED[spec.kind]
+        if spec.kind in UNRETRACTABLE:
+            assert UNRETRACTABLE[spec.kind]
             with pytest.raises(AssertionError):
                 retractable(spec)
         else:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.base.errors import BadAggregate
+from headrace.base.errors import BadAggregate, BadStep
 from headrace.base.where import Where, here
 from headrace.expr.types import FLOAT, INT, TEXT, TIME, Columns, DecimalType, ListType, Type, decimal, list_of
 from headrace.model.declaring import declaring
@@ -15,6 +15,13 @@ from headrace.model.declaring import declaring
 DISTINCT_EXACT = 1_000
 """Distinct values are kept exactly up to this many per window, then by HyperLogLog (rule D5)."""
 COLLECT_LIMIT = 1_000
+UNRETRACTABLE = {
+    "first": "the rows of a table have no order: a row that changes is neither the first nor the last",
+    "last": "the rows of a table have no order: a row that changes is neither the first nor the last",
+    "collect": "the rows of a table have no order in which they could be collected",
+    "distinct_approx": "a sketch cannot give a value back; distinct counts exactly here",
+}
+"""Kinds that cannot be kept over a changing table, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +121,22 @@ def top(n: int, argument: Any) -> Aggregate:
 def collect(argument: Any, *, limit: int = COLLECT_LIMIT) -> Aggregate:
     """The values in order (rule R2), at most `limit`: the first ones are kept."""
     return Aggregate("collect", argument, n=limit, where=here())
+
+
+def bind_all(
+    values: dict[str, Aggregate], columns: Columns, taken: Collection[str], where: Where | None
+) -> tuple[Bound, ...]:
+    """The values of an `agg(...)`, each under its name; `taken`: names that results have already."""
+    for name, value in values.items():
+        if not name.isidentifier():
+            raise BadStep(f"{name!r} cannot name a column", fix="use letters, digits and _", where=where)
+        if name in taken:
+            raise BadStep(f"{name!r} is taken", why="results have it as a key or window column", where=where)
+        if not isinstance(value, Aggregate):
+            raise BadStep(f"{name} is no aggregate", fix=f'write {name}=hr.sum("...") or hr.count()', where=where)
+    if not values:
+        raise BadStep("agg() of nothing", fix="say what to compute: agg(times=hr.count())", where=where)
+    return tuple(bind(name, value, columns, where) for name, value in values.items())
 
 
 def bind(name: str, aggregate: Aggregate, columns: Columns, where: Where | None) -> Bound:

@@ -103,6 +103,9 @@ class App:
         if not described.key:
             raise BadApp(f"{described.name} has no key", why="a table holds one value per key",
                          fix='@hr.event(..., key="...")', where=here())  # fmt: skip
+        if not described.time:
+            raise BadApp(f"{described.name} has no time", why="of two values of a key the later version holds, in "
+                         "whatever order they come", fix='@hr.event(..., time="...")', where=here())  # fmt: skip
         read = ReadTable(
             event=described,
             disorder=duration(disorder),
@@ -112,8 +115,8 @@ class App:
             name=name or described.topic,
             where=here(),
         )
-        known = self._tables.setdefault(read.name, Table(self, read))
-        if known.node != replace(read, where=known.node.where):
+        known = self._tables.setdefault(read.name, Table.of(self, read))
+        if known.read != replace(read, where=known.read.where):
             raise BadApp(f"the table {read.name!r} is declared twice, differently", fix="declare it once and reuse it",
                          where=here())  # fmt: skip
         self._topics.setdefault(described.topic, Topic(name=described.topic, compact=True, lag=read.history))

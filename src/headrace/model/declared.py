@@ -10,6 +10,7 @@ from typing import Any
 from headrace.base.where import Where
 from headrace.expr.types import INT, TEXT, TIME, Column, Columns
 from headrace.model.aggregate import Bound
+from headrace.model.changing import ChangeRows, Changing
 from headrace.model.event import EventType
 from headrace.model.topic import Topic
 from headrace.model.window import Emit, Forever, Window
@@ -263,7 +264,21 @@ class Side:
         return dict(ports(self.of))[self.port]
 
 
-Node = Read | ReadTable | Filter | Project | MapRows | Dedup | Aggregated | Union | Joined | Enriched | Side
+Node = (
+    Read
+    | ReadTable
+    | Filter
+    | Project
+    | MapRows
+    | Dedup
+    | Aggregated
+    | Union
+    | Joined
+    | Enriched
+    | Side
+    | Changing
+    | ChangeRows
+)
 
 SIDE = Column("side", TEXT)
 WATERMARK = Column("watermark", TIME)
@@ -293,9 +308,11 @@ def _sources(node: Node) -> tuple[Node, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """A stream's end: rows go to a topic under a key."""
+    """A stream's or a view's end: rows go to a topic under a key. `form`: rows as they are; of a view upserts (the row
+    after a change, a tombstone where there is none), or whole changes (rule F2)."""
 
     of: Node
     topic: Topic
     key: tuple[tuple[str, Any], ...]  # empty: no key, round robin
+    form: str = "rows"  # rows | upserts | changes
     where: Where | None = None

@@ -1,17 +1,76 @@
-"""What joins share: the keys that rows meet by, and the columns that come out (rule J6)."""
+"""What joins share: who may be joined, the keys that rows meet by, and the columns that come out (rule J6)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from headrace.base.duration import duration
 from headrace.base.errors import BadStep
 from headrace.base.where import Where
 
 if TYPE_CHECKING:
     from headrace.expr.on import Party
+    from headrace.model.stream import Stream
+    from headrace.model.view import View
 
 Named = tuple[tuple[str, Any], ...]
+
+
+def check_stream(one: Stream, other: Any, place: Where | None) -> None:
+    """Refuses to join or unite a stream with what is none."""
+    from headrace.model.stream import Stream
+    from headrace.model.view import View
+
+    if isinstance(other, View):
+        raise BadStep(f"{other.called} is a table", why="rows meet what it says now, or said at their time",
+                      fix=f"{one.called}.enrich({other.called}, on=...)", where=place)  # fmt: skip
+    if not isinstance(other, Stream):
+        raise BadStep(f"{other!r} is no stream", fix="app.stream(SomeEvent, ...) is one", where=place)
+    check_app(one, other, place)
+
+
+def check_table(stream: Stream, table: Any, as_of: str | None, place: Where | None) -> None:
+    """Refuses to enrich a stream with what is no table, or as of a time that it cannot tell."""
+    from headrace.model.declared import Read
+    from headrace.model.table import Table
+    from headrace.model.view import View
+
+    if isinstance(table, View) and not isinstance(table, Table):
+        raise BadStep(f"{table.called} is a view", why="rows are enriched with a table of the log",
+                      fix='write it to a topic, view.to(app.topic("...", compact=True)), and app.table(...) that',
+                      where=place)  # fmt: skip
+    if not isinstance(table, Table):
+        raise BadStep(f"{table!r} is no table", why="streams are joined: .join(..., within=)",
+                      fix="app.table(Customer)", where=place)  # fmt: skip
+    check_app(stream, table, place)
+    if as_of is None:
+        return
+    if table.read.history is None:
+        raise BadStep(f"{table.called} keeps no history", why="old versions are needed to answer as of a time",
+                      fix='app.table(..., history="30 d"): as far back as rows may be', where=place)  # fmt: skip
+    source = stream.node
+    while source.inputs:
+        source = source.inputs[0]
+    time = source.event.time if isinstance(source, Read) else ""
+    if as_of != time:
+        raise BadStep(f"as_of={as_of!r} is not the time of {stream.called}",
+                      why="the version valid at the event's time is looked up",
+                      fix=f"as_of={time!r}" if time else "", where=place)  # fmt: skip
+
+
+def check_app(one: Stream | View, other: Stream | View, place: Where | None) -> None:
+    if one.app is not other.app:
+        raise BadStep(f"{one.called} belongs to {one.app!r}, {other.called} to {other.app!r}",
+                      why="what runs together is declared in one app", where=place)  # fmt: skip
+
+
+def bounds(within: Any) -> tuple[timedelta, timedelta]:
+    """How much later the other's row may be, from and to; one duration means either way."""
+    if isinstance(within, tuple) and len(within) == 2:
+        return duration(within[0]), duration(within[1])
+    return -duration(within), duration(within)
 
 
 def keys(on: str, left: Party, right: Party, place: Where | None) -> tuple[tuple[Any, Any], ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, get_type_hints
@@ -13,6 +13,7 @@ from headrace.base.errors import BadStep, BadWindow
 from headrace.base.where import here
 from headrace.expr.on import Party
 from headrace.model import declared, joining
+from headrace.model.branches import Branches
 from headrace.model.declared import Node, Output
 from headrace.model.declaring import declaring
 from headrace.model.event import event_type
@@ -157,13 +158,13 @@ class Stream:
         other's row may be; one duration means either way. What comes out: all columns, `take="a.x, b.y as z"`, or with
         `prefix` before those of the other."""
         place = here()
-        _same_app(self, other, place)
+        joining.check_stream(self, other, place)
         if how not in HOWS:
             raise BadStep(f"how={how!r} is not known", why=f"it is one of {', '.join(HOWS)}", where=place)
         if within is None:
             raise BadStep("a join without a time bound", why="every row would be kept for ever, waiting for a partner",
                           fix='say within=("0 s", "10 min"): how much later the other may be', where=place)  # fmt: skip
-        lower, upper = _bounds(within)
+        lower, upper = joining.bounds(within)
         if lower > upper:
             raise BadStep(f"within from {show(lower)} to {show(upper)} leaves no time", fix="say the lesser first",
                           where=place)  # fmt: skip
@@ -203,12 +204,7 @@ class Stream:
         """Each row with what a table says for its key: what it says now, or with `as_of` the version valid at the
         event's time. A row waits until such versions are known; `wait="0 s"` takes what is there."""
         place = here()
-        if not isinstance(table, Table):
-            raise BadStep(f"{table!r} is no table", why="streams are joined: .join(..., within=)",
-                          fix="app.table(Customer)", where=place)  # fmt: skip
-        _same_app(self, table, place)
-        if as_of is not None:
-            _check_as_of(self, table, as_of, place)
+        joining.check_table(self, table, as_of, place)
         waits = as_of is not None and (wait is None or duration(wait) > timedelta(0))
         parties = Party(self.called, self.columns), Party(table.called, table.columns)
         pairs = joining.keys(on, *parties, place)
@@ -219,7 +215,7 @@ class Stream:
         values = joining.columns(*parties, pairs, missing=(False, True), take=take, prefix=prefix, place=place)
         node = declared.Enriched(
             of=self.node,
-            table=table.node,
+            table=table.read,
             names=(self.called, table.called),
             on=tuple(by_name[name] for name in table.event.key),
             as_of=as_of is not None,
@@ -234,7 +230,7 @@ class Stream:
         """This stream's rows and those of others of the same columns."""
         place = here()
         for other in others:
-            _same_app(self, other, place)
+            joining.check_stream(self, other, place)
             mine, theirs = ([(c.name, c.type) for c in one.columns] for one in (self, other))
             if mine != theirs:
                 raise BadStep(f"{self.called} and {other.called} have different columns",
@@ -356,50 +352,6 @@ class Stream:
             where=place,
         )
         return Stream(self.app, node)
-
-
-class Branches:
-    """What `split` made: streams by name."""
-
-    def __init__(self, streams: Mapping[str, Stream]) -> None:
-        self._streams = dict(streams)
-
-    def __getattr__(self, name: str) -> Stream:
-        try:
-            return self._streams[name]
-        except KeyError:
-            raise AttributeError(f"there is no branch {name!r}; there is {', '.join(self._streams)}") from None
-
-    def __repr__(self) -> str:
-        return f"<branches {', '.join(self._streams)}>"
-
-
-def _bounds(within: Any) -> tuple[timedelta, timedelta]:
-    if isinstance(within, tuple) and len(within) == 2:
-        return duration(within[0]), duration(within[1])
-    return -duration(within), duration(within)
-
-
-def _same_app(one: Stream, other: Any, place: Any) -> None:
-    if not isinstance(other, Stream | Table):
-        raise BadStep(f"{other!r} is no stream", fix="app.stream(SomeEvent, ...) is one", where=place)
-    if one.app is not other.app:
-        raise BadStep(f"{one.called} belongs to {one.app!r}, {other.called} to {other.app!r}",
-                      why="what runs together is declared in one app", where=place)  # fmt: skip
-
-
-def _check_as_of(stream: Stream, table: Table, as_of: str, place: Any) -> None:
-    if table.node.history is None:
-        raise BadStep(f"{table.called} keeps no history", why="old versions are needed to answer as of a time",
-                      fix='app.table(..., history="30 d"): as far back as rows may be', where=place)  # fmt: skip
-    source = stream.node
-    while source.inputs:
-        source = source.inputs[0]
-    time = source.event.time if isinstance(source, declared.Read) else ""
-    if as_of != time:
-        raise BadStep(f"as_of={as_of!r} is not the time of {stream.called}",
-                      why="the version valid at the event's time is looked up",
-                      fix=f"as_of={time!r}" if time else "", where=place)  # fmt: skip
 
 
 def _listed(stream: Stream) -> str:

@@ -7,10 +7,9 @@ from datetime import timedelta
 from typing import Any
 
 from headrace.base.duration import show
-from headrace.base.errors import BadStep
 from headrace.base.where import here
 from headrace.model import declared
-from headrace.model.aggregate import Aggregate, bind
+from headrace.model.aggregate import Aggregate, bind_all
 from headrace.model.declaring import declaring
 from headrace.model.naming import condition_of, refs
 from headrace.model.stream import Stream
@@ -33,23 +32,14 @@ class WindowedStream:
     def agg(self, *, having: Any = None, **values: Aggregate) -> Stream:
         """One result per key and window: `agg(spent=hr.sum("amount"), times=hr.count())`."""
         place = here()
-        taken = RESERVED | {name for name, _ in self.of.key}
-        for name, value in values.items():
-            if not name.isidentifier():
-                raise BadStep(f"{name!r} cannot name a column", fix="use letters, digits and _", where=place)
-            if name in taken:
-                raise BadStep(f"{name!r} is taken", why="results have it as a key or window column", where=place)
-            if not isinstance(value, Aggregate):
-                raise BadStep(f"{name} is no aggregate", fix=f'write {name}=hr.sum("...") or hr.count()', where=place)
-        if not values:
-            raise BadStep("agg() of nothing", fix="say what to compute: agg(times=hr.count())", where=place)
+        bound = bind_all(values, self.of.columns, RESERVED | {name for name, _ in self.of.key}, place)
         node = declared.Aggregated(
             of=self.of.node,
             keys=self.of.key,
             window=self.window,
             lateness=self.lateness,
             emit=self.emit,
-            values=tuple(bind(name, value, self.of.columns, place) for name, value in values.items()),
+            values=bound,
             where=place,
         )
         if having is not None:

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from headrace.base.duration import show
-from headrace.expr.types import BOOL, BYTES, TEXT, DecimalType, ListType, Type
-from headrace.model import declared
+from headrace.expr.types import BOOL, BYTES, TEXT, Columns, DecimalType, ListType, Type
+from headrace.model import changing, declared
 from headrace.model.aggregate import Bound
+from headrace.model.changing import Changing
 from headrace.model.window import Forever, Hopping, Session, Sliding, Tumbling
 from headrace.plan.plan import Step, slice_of
+from headrace.steps.spec import DELETED
 
 ZERO = timedelta(0)
 TEXT_GUESS = 16
@@ -49,6 +51,8 @@ def bound(step: Step) -> StateBound | None:
         assert node.table.history is not None
         words = f"the table's versions of the last {show(node.table.history)}, and the newest before that"
         return StateBound(words=words, bytes_per_key=size, exact=False)
+    if isinstance(node, Changing):
+        return _view(node)
     if not isinstance(node, declared.Aggregated):
         return None
     values = sum(_aggregate(value) for value in node.values)
@@ -69,6 +73,34 @@ def bound(step: Step) -> StateBound | None:
         return StateBound(words=words, bytes_per_key=row, exact=False)
     assert isinstance(window, Forever)
     return StateBound(words="one value per key, kept for ever", bytes_per_key=20 + values, exact=True)
+
+
+def _view(node: Changing) -> StateBound | None:
+    """Tables and views remember rows until they are deleted, and a deletion for a while (steps/spec.py)."""
+    row = 24 + _row(node.columns)
+    match node:
+        case changing.Versions():
+            words = f"one row per key of {node.of.name}, a deletion for {show(DELETED)}"
+            return StateBound(words=words, bytes_per_key=row, exact=True)
+        case changing.ViewJoin():
+            links = "the row it points to, and one link per row of the left that points there"
+            return StateBound(words=links, bytes_per_key=24 + _row(node.left.columns), exact=False)
+        case changing.Settled():
+            words = f"one row per key of {node.names[0]}, a deletion for {show(DELETED)}"
+            return StateBound(words=words, bytes_per_key=row, exact=True)
+        case changing.Grouped():
+            listed = [value for value in node.values if value.kind in _MULTISET]
+            words = "one row per group" + (", and how often each value is there" if listed else "")
+            return StateBound(words=words, bytes_per_key=row + sum(map(_aggregate, node.values)), exact=not listed)
+    return None
+
+
+_MULTISET = ("min", "max", "top", "distinct", "quantile")
+"""Aggregates that are read off all values of a group (steps/retractable.py)."""
+
+
+def _row(columns: Columns) -> int:
+    return sum(_value(column.type) for column in columns)
 
 
 def _after(lateness: timedelta) -> str:

@@ -33,7 +33,8 @@ def _flow(flow: Flow, partitions: Mapping[str, int]) -> list[str]:
     for leaving in flow.exits:
         origin = flow.step(leaving.input.step).name
         port = "" if leaving.input.port == "rows" else f".{leaving.input.port}"
-        said.append(_row("to", f"topic {leaving.topic.name}, from {origin}{port}, key {text.names(leaving.key)}"))
+        origin = f"{text.form(leaving)}from {origin}{port}"
+        said.append(_row("to", f"topic {leaving.topic.name}, {origin}, key {text.names(leaving.key)}"))
         said.append(_row("", "at least once; every record carries its stable id in the header hr-id"))
     for topic in flow.topics:
         said.append(_row("dead", f"topic {topic}.dead: what cannot be decoded or breaks its schema"))
@@ -85,7 +86,7 @@ def _step(flow: Flow, step: Step) -> list[str]:
 
 
 def _row(label: str, words: str) -> str:
-    return f"  {label:<12}{words}".rstrip()
+    return f"  {label:<11} {words}".rstrip()
 
 
 def _size(count: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from headrace.model import declared
+from headrace.model import changing, declared
 from headrace.plan.plan import Flow
 
 Mode = Literal["live", "history", "realtime"]
@@ -30,6 +30,8 @@ def _realtime(step: object) -> list[str]:
         return [f"{_name(step)} lets rows go when their time is up, and time stands still inside an interval (rule R5)"]
     if isinstance(node, declared.Enriched) and node.wait:
         return [f'{_name(step)} waits for versions up to the row\'s time; say wait="0 s" (rule J4)']
+    if isinstance(node, changing.Versions):
+        return [f"{_name(step)} tells net changes when a batch ends, and a real-time interval is one batch (rule J5)"]
     if isinstance(node, declared.MapRows):
         return [f"{_name(step)} is a Python function; in real time it would cost a process hop per row"]
     return []

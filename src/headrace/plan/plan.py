@@ -10,14 +10,25 @@ from datetime import timedelta
 
 from headrace.base.errors import BadApp
 from headrace.expr.types import Columns
-from headrace.model import declared
+from headrace.model import changing, declared
 from headrace.model.app import App
+from headrace.model.changing import Changing
 from headrace.model.declared import Node, Output, Read, ReadTable
 from headrace.model.topic import Topic
 from headrace.model.window import Forever, Hopping, Tumbling
 
 ZERO = timedelta(0)
-STAGED = (declared.Dedup, declared.Aggregated, declared.MapRows, declared.Joined, declared.Enriched)
+STAGED = (
+    declared.Dedup,
+    declared.Aggregated,
+    declared.MapRows,
+    declared.Joined,
+    declared.Enriched,
+    changing.Versions,
+    changing.ViewJoin,
+    changing.Settled,
+    changing.Grouped,
+)
 TIMED = (declared.Dedup, declared.Aggregated, declared.Joined, declared.Enriched)
 """Steps that go by event time."""
 
@@ -60,13 +71,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exit:
-    """Where rows leave: a port's rows go to a topic."""
+    """Where rows leave: a port's rows go to a topic. `form`: as in declared.Output."""
 
     ordinal: int
     input: Input
     columns: Columns
     topic: Topic
     key: tuple[tuple[str, object], ...]
+    form: str
     level: int
 
 
@@ -114,12 +126,24 @@ class Flow:
 
     def counts(self, source: Step) -> bool:
         """Whether a source's time counts in the watermark. That of a table does where rows are enriched as of their
-        time, and where there are only tables; a table that is asked for its current value holds nobody up."""
+        time, where its changes become rows of a stream, and where there are only tables; a table that is asked for its
+        current value holds nobody up."""
         if isinstance(source.node, Read) or not any(isinstance(s.node, Read) for s in self.sources):
             return True
         return any(
-            isinstance(s.node, declared.Enriched) and s.node.as_of for s, _ in self.readers(source.ordinal, "rows")
+            isinstance(s.node, changing.ChangeRows) or (isinstance(s.node, declared.Enriched) and s.node.as_of)
+            for s in self._changed_by(source)
         )
+
+    def _changed_by(self, source: Step) -> tuple[Step, ...]:
+        """The steps that a table's versions or its changes reach."""
+        reached = {source.ordinal}
+        for step in self.steps:  # in the order data walks them
+            if any(
+                at.step in reached and isinstance(self.step(at.step).node, ReadTable | Changing) for at in step.inputs
+            ):
+                reached.add(step.ordinal)
+        return tuple(s for s in self.steps if s.ordinal in reached)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,13 +172,18 @@ def _check_shapes(app: App, exits: tuple[Exit, ...]) -> None:
     shapes: dict[str, Exit] = {}
     for leaving, output in zip(exits, app.outputs, strict=True):
         first = shapes.setdefault(leaving.topic.name, leaving)
-        if first.columns != leaving.columns:
+        if (first.columns, first.form) != (leaving.columns, leaving.form):
             raise BadApp(
                 f"the topic {leaving.topic.name!r} would get rows of two shapes",
-                why=f"({', '.join(map(str, first.columns))}) and ({', '.join(map(str, leaving.columns))})",
+                why=f"{_shape(first)} and {_shape(leaving)}",
                 fix="send them to two topics, or select the same columns first",
                 where=output.where,
             )
+
+
+def _shape(leaving: Exit) -> str:
+    said = f"({', '.join(map(str, leaving.columns))})"
+    return said if leaving.form == "rows" else f"{leaving.form} of {said}"
 
 
 class _Walk:
@@ -173,6 +202,7 @@ class _Walk:
             columns=output.of.columns,
             topic=output.topic,
             key=output.key,
+            form=output.form,
             level=self.steps[entry.step].level,
         )
 
@@ -223,6 +253,12 @@ _KIND = {
     declared.Union: "union",
     declared.Joined: "join",
     declared.Enriched: "enrich",
+    changing.ViewFilter: "where",
+    changing.ViewProject: "select",
+    changing.ViewJoin: "links",
+    changing.Settled: "view",
+    changing.Grouped: "group",
+    changing.ChangeRows: "changes",
 }
 
 

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+from collections.abc import Callable
+from typing import Any
 
 from headrace.base.duration import show
-from headrace.model import declared
+from headrace.model import changing, declared
 from headrace.model.declared import Node
-from headrace.plan.plan import Flow, Input, Step
+from headrace.plan.plan import Exit, Flow, Input, Step
 
 
 def lines(flow: Flow) -> tuple[str, ...]:
     """The flow, line by line, in the order data walks it."""
     said = [f"{step.name}: {_origin(flow, step.inputs)}{_SAID[type(step.node)](step.node)}" for step in flow.steps]
     said += [
-        f"to {e.topic.name}: from {_port(flow, e.input)}, key {names(e.key)}, {', '.join(map(str, e.columns))}"
+        f"to {e.topic.name}: {form(e)}from {_port(flow, e.input)}, key {names(e.key)}, {', '.join(map(str, e.columns))}"
         for e in flow.exits
     ]
     return tuple(said)
@@ -37,6 +39,11 @@ def difference(before: tuple[str, ...], after: tuple[str, ...]) -> str:
 
 def names(key: tuple[tuple[str, object], ...]) -> str:
     return ", ".join(name if str(value) == name else f"{value} as {name}" for name, value in key) or "none"
+
+
+def form(leaving: Exit) -> str:
+    """How rows are written, unless as they are."""
+    return "" if leaving.form == "rows" else f"{leaving.form} "
 
 
 def describe(step: Step) -> str:
@@ -79,6 +86,16 @@ def _enriched(node: declared.Enriched) -> str:
     )
 
 
+def _view_join(node: changing.ViewJoin) -> str:
+    on = ", ".join(f"{own} = {name}" for own, (name, _) in zip(node.on, node.right_key, strict=True))
+    return f"link by key {names(node.key)} to what {on} points to{', or nothing' if node.outer else ''}"
+
+
+def _settled(node: changing.Settled) -> str:
+    how = "left" if node.of.outer else "inner"
+    return f"view of {' and '.join(node.names)}, {how}, key {names(node.of.key)}: {_values(node.values)}"
+
+
 def _values(values: tuple[tuple[str, object], ...]) -> str:
     return ", ".join(f"{value} as {name}" for name, value in values)
 
@@ -98,7 +115,7 @@ def _mapped(node: declared.MapRows) -> str:
     return f"{verb} by {function}, retries {node.retries}, on error {node.on_error}: {columns}"
 
 
-_SAID = {
+_SAID: dict[type, Callable[[Any], str]] = {
     declared.Read: _read,
     declared.Filter: lambda node: f"where {node.condition}",
     declared.ReadTable: _read_table,
@@ -109,5 +126,12 @@ _SAID = {
     declared.MapRows: _mapped,
     declared.Dedup: lambda node: f"dedup by {names(node.id)} within {show(node.within)}",
     declared.Aggregated: _aggregated,
+    changing.Versions: lambda node: "versions become changes",
+    changing.ViewFilter: lambda node: f"rows where {node.condition}",
+    changing.ViewProject: lambda node: f"rows with {_values(node.values)}",
+    changing.ViewJoin: _view_join,
+    changing.Settled: _settled,
+    changing.Grouped: lambda node: f"group by {names(node.keys)}: {', '.join(map(str, node.values))}",
+    changing.ChangeRows: lambda node: f"changes as rows, key {names(node.key)}",
 }
 assert set(_SAID) == set(Node.__args__) - {declared.Side}

@@ -49,13 +49,13 @@ class Travelling(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A row as it left: what would be written to a topic."""
+    """A row as it left: what would be written to a topic. Of a view that is the row, or a tombstone."""
 
     topic: str
     key: str | None
     id: str
     time: int  # micros
-    values: tuple[Any, ...]
+    values: tuple[Any, ...] | Tombstone
 
 
 class Dead(NamedTuple):

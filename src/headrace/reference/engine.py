@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from headrace.base.duration import millis
 from headrace.base.errors import UsageError
-from headrace.model import declared
+from headrace.model import changing, declared
 from headrace.plan.plan import Flow, Plan, Step, topic_of
+from headrace.reference import view
 from headrace.reference.batch import Batch, Dead, Record, Travelling
 from headrace.reference.counts import Counts
 from headrace.reference.joined import Enriched, Joined
@@ -24,7 +25,7 @@ class Engine:
         self.flow = flow
         self._setting = Setting(plan, flow, topics_of(flow), keep_aside)
         self._operators = {step.ordinal: _operator(step, self._setting) for step in flow.steps}
-        self._exits = [Leaving(exit, self._setting, exit.columns) for exit in flow.exits]
+        self._exits = [Leaving(exit, self._setting) for exit in flow.exits]
         self._sources: list[list[Source]] = [[] for _ in self._setting.topics]
         for operator in self._operators.values():
             if isinstance(operator, Source):
@@ -120,6 +121,18 @@ def _operator(step: Step, setting: Setting) -> Operator:
             return Joined(step, setting, node)
         case declared.Enriched():
             return Enriched(step, setting, node)
+        case changing.Versions():
+            return view.Versions(step, setting, node)
+        case changing.ViewFilter() | changing.ViewProject():
+            return view.Reshaped(step, setting, node)
+        case changing.ViewJoin():
+            return view.ViewJoin(step, setting, node)
+        case changing.Settled():
+            return view.Settled(step, setting, node)
+        case changing.Grouped():
+            return view.Grouped(step, setting, node)
+        case changing.ChangeRows():
+            return view.ChangeRows(step, setting, node)
     raise AssertionError(f"{node} is no step of its own")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.expr import by_index, compile
 from headrace.expr.types import Column, Columns
-from headrace.model import declared
+from headrace.model import changing, declared
 from headrace.plan.plan import Step
 from headrace.reference.batch import Tombstone, Travelling
 from headrace.reference.meeting import Given, Meeting
@@ -123,9 +123,10 @@ def _carried(row: Travelling) -> Row:
     return Row(row.order[0], row.order, (row,))
 
 
-def both(node: declared.Joined | declared.Enriched) -> Both:
+def both(node: declared.Joined | declared.Enriched | changing.Settled) -> Both:
     """From the values of both rows, None where there is none, to the columns that come out."""
-    left, right = (of.columns for of in node.inputs)
+    sides = node.of.inputs if isinstance(node, changing.Settled) else node.inputs
+    left, right = (of.columns for of in sides)
     columns = _named(node.names[0], left) + _named(node.names[1], right)
     nothing = ((None,) * len(left), (None,) * len(right))
     read = by_index(columns)

@@ -11,7 +11,7 @@ from headrace.base.errors import DoesNotFit
 from headrace.base.ids import stable_id
 from headrace.base.keys import key_text
 from headrace.expr import by_index, compile
-from headrace.model import declared
+from headrace.model import changing, declared
 from headrace.model.window import Sliding
 from headrace.plan.plan import Step
 from headrace.reference.batch import DERIVED, END, Dead, Travelling
@@ -35,7 +35,7 @@ class Keyed(Operator):
         self._new, self._step, self._on_time, self._due = module.State, module.step, module.on_time, module.due
         key = node.keys if isinstance(node, declared.Aggregated) else node.id
         self._key = row_of([value for _, value in key], node.of.columns)
-        self._args = _arguments(node) if isinstance(node, declared.Aggregated) else _no_arguments
+        self._args = arguments(node) if isinstance(node, declared.Aggregated) else _no_arguments
         self._hold = millis(step.hold)
         self._by_clock = step.by_clock
         self._states: dict[Key, Any] = {}
@@ -191,7 +191,7 @@ def _no_arguments(values: Any) -> tuple[Any, ...]:
     return ()
 
 
-def _arguments(node: declared.Aggregated) -> Evaluate:
+def arguments(node: declared.Aggregated | changing.Grouped) -> Evaluate:
     """One function from a row's values to the plain arguments of all aggregates."""
     nothing = (None,) * len(node.values)
     if all(value.argument is None for value in node.values):

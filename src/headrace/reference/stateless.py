@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from headrace.base.clock import from_micros
 from headrace.base.errors import DoesNotFit, FunctionFailed
 from headrace.base.ids import stable_id
 from headrace.base.keys import key_text
@@ -12,8 +13,9 @@ from headrace.expr import by_index, compile
 from headrace.expr.types import Columns
 from headrace.model import declared
 from headrace.plan.plan import Exit, Step
-from headrace.reference.batch import Record, Travelling
+from headrace.reference.batch import Record, Tombstone, Travelling
 from headrace.reference.operator import Moment, Operator, Setting
+from headrace.steps.change import Change
 from headrace.steps.function import Function, trace
 
 Evaluate = Callable[[Any], Any]
@@ -114,25 +116,56 @@ class MapRows(Operator):
 class Leaving:
     """An exit: rows become records with key and stable id. Of a row of the log the id is made here."""
 
-    def __init__(self, exit: Exit, setting: Setting, columns: Columns) -> None:
+    def __init__(self, exit: Exit, setting: Setting) -> None:
         self.inbox: list[Travelling] = []
         self._topic = exit.topic.name
         self._setting = setting
-        self._key = row_of([value for _, value in exit.key], columns) if exit.key else None
+        self._key = row_of([value for _, value in exit.key], exit.columns) if exit.key else None
         self._step = setting.flow.step(exit.input.step).name
+        self._written = _FORMS[exit.form]
+        self._names = [column.name for column in exit.columns]
 
     def run(self) -> None:
         plan, topic, key_of = self._setting.plan, self._topic, self._key
         records = self._setting.records
         for row in self.inbox:
+            shown = row.values if self._written is None else _row(Change(*row.values))
             try:
-                key = None if key_of is None else key_text(key_of(row.values))
+                key = None if key_of is None else key_of(shown)
             except DoesNotFit as misfit:
                 self._setting.bury(row, self._step, misfit.code, misfit.what)
                 continue
-            id = row.id or stable_id(plan.app, plan.version, topic, key or "", self._setting.cause(row))
-            records.append(Record(topic, key, id, row.order[0], row.values))
+            text = None if key is None else key_text(key)
+            id = row.id or stable_id(plan.app, plan.version, topic, text or "", self._setting.cause(row))
+            values = row.values if self._written is None else self._written(Change(*row.values), key or (), self._names)
+            records.append(Record(topic, text, id, row.order[0], values))
         self.inbox.clear()
+
+
+def _row(change: Change) -> tuple[Any, ...]:
+    """A row that has the change's key."""
+    found = change.before if change.after is None else change.after
+    assert found is not None
+    return found
+
+
+def _upsert(change: Change, key: tuple[Any, ...], names: list[str]) -> tuple[Any, ...] | Tombstone:
+    return Tombstone(key) if change.after is None else change.after
+
+
+def _told(change: Change, key: tuple[Any, ...], names: list[str]) -> tuple[Any, ...]:
+    before, after = (
+        None if values is None else dict(zip(names, values, strict=True)) for values in (change.before, change.after)
+    )
+    return change.op, key_text(key), before, after, from_micros(change.version)
+
+
+_FORMS: dict[str, Callable[[Change, tuple[Any, ...], list[str]], tuple[Any, ...] | Tombstone] | None] = {
+    "rows": None,
+    "upserts": _upsert,
+    "changes": _told,
+}
+"""What is written of a change (rule F2); rows are written as they are."""
 
 
 def row_of(expressions: list[Any], columns: Columns) -> Callable[[Any], tuple[Any, ...]]:

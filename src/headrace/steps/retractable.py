@@ -18,14 +18,6 @@ from headrace.steps.aggregate import Spec
 from headrace.steps.ddsketch import ROUNDING
 from headrace.steps.row import Order
 
-REFUSED = {
-    "first": "the rows of a table have no order: a row that changes is neither the first nor the last",
-    "last": "the rows of a table have no order: a row that changes is neither the first nor the last",
-    "collect": "the rows of a table have no order in which they could be collected",
-    "distinct_approx": "a sketch cannot give a value back; distinct counts exactly here",
-}
-"""Kinds that cannot be kept over a changing table, and why."""
-
 
 class Retractable(Protocol):
     def empty(self) -> Any: ...
@@ -151,7 +143,7 @@ class Quantile(_Counted):
 
 
 def retractable(spec: Spec) -> Retractable:
-    """The algebra of one aggregate over a changing table; its kind is none of REFUSED."""
+    """The algebra of one aggregate over a changing table; its kind is none of UNRETRACTABLE."""
     match spec.kind:
         case "sum" if spec.of == "float":
             return FloatSum()

@@ -9,20 +9,24 @@ from typing import Any
 from headrace.base.clock import MICROSECOND
 from headrace.base.duration import millis
 from headrace.expr.types import DecimalType
-from headrace.model import declared
+from headrace.model import changing, declared
 from headrace.model.aggregate import Bound
 from headrace.model.window import AtClose, Emit, Hopping, Session, Sliding, Tumbling
 from headrace.steps import (
     aggregate,
     as_of,
+    changelog,
     current,
     dedup,
     forever,
     interval_join,
     plain,
     session,
+    settle,
     slices,
     sliding,
+    table,
+    view_join,
 )
 from headrace.steps.emission import Policy
 
@@ -46,6 +50,15 @@ def step_of(node: declared.Node, *, unmatched: bool = False) -> tuple[ModuleType
             return current, current.Spec(keep=_micros(DELETED))
         case declared.Aggregated():
             return _window(node)
+        case changing.Versions():
+            return table, table.Spec(keep=_micros(DELETED))
+        case changing.ViewJoin():
+            return view_join, view_join.Spec(outer=node.outer, width=len(node.right.columns))
+        case changing.Settled():
+            return settle, settle.Spec(keep=_micros(DELETED))
+        case changing.Grouped():
+            aggregates = tuple(_aggregate(value) for value in node.values)
+            return changelog, changelog.Spec(keep=_micros(DELETED), aggregates=aggregates)
     raise AssertionError(f"{node} is no step with state")
 
 

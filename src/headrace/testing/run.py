@@ -13,8 +13,8 @@ from headrace.base.duration import duration, show
 from headrace.base.errors import BadTime, UsageError
 from headrace.model.app import App
 from headrace.model.event import EventType, event_type
-from headrace.plan.plan import build
-from headrace.reference.batch import END, Arrival, Batch, Tombstone
+from headrace.plan.plan import Exit, build
+from headrace.reference.batch import END, Arrival, Batch, Record, Tombstone
 from headrace.reference.counts import Counts
 from headrace.reference.engine import Engine
 from headrace.reference.frontier import Watermark
@@ -23,6 +23,8 @@ from headrace.testing.rows import Rows
 Arrived = tuple[int, int, int, tuple[Any, ...] | Tombstone]
 """Time, partition, offset, values."""
 
+CHANGE = ("op", "key", "before", "after", "version")
+"""The columns of a topic of changes (rule F2)."""
 DAY = date(2026, 11, 3)
 """The day of `t.time("10:00")`."""
 
@@ -48,7 +50,7 @@ class Run:
         )
         self._watermarks = [Watermark(engine.flow, self._now, self._partitions) for engine in self._engines]
         self._offsets: dict[tuple[str, int], int] = {}
-        self._columns = {exit.topic.name: exit.columns for flow in plan.flows for exit in flow.exits}
+        self._exits = {exit.topic.name: exit for flow in plan.flows for exit in flow.exits}
         self._ended = False
 
     # -- time
@@ -130,19 +132,30 @@ class Run:
     # -- out
 
     def read(self, topic: str, columns: str | None = None) -> Rows:
-        """All rows that a topic holds by now; with `columns`, only those: `t.read("spend", "card, spent")`."""
-        if topic not in self._columns:
-            raise _no_such(topic, "nothing is sent to the topic", self._columns)
-        names = [column.name for column in self._columns[topic]]
-        rows = [record.values for engine in self._engines for record in engine.records if record.topic == topic]
+        """All rows that a topic holds by now; with `columns`, only those: `t.read("spend", "card, spent")`. A tombstone
+        has its key, and null in all other columns."""
+        exit = self._exit(topic)
+        names = CHANGE if exit.form == "changes" else [column.name for column in exit.columns]
+        rows = [_shown(exit, record) for record in self._records(topic)]
         found = Rows(names, rows, self._note())
+        return found if columns is None else found.only(columns)
+
+    def table(self, topic: str, columns: str | None = None) -> Rows:
+        """What a reader of a view's compacted topic would hold now: the last row of each key, by key."""
+        exit = self._exit(topic)
+        if exit.form != "upserts":
+            raise UsageError(f"{topic} is no table", why="it does not get the rows of a view",
+                             fix=f"t.read({topic!r}) shows all rows")  # fmt: skip
+        last = {record.key or "": record for record in self._records(topic)}
+        rows = [last[key].values for key in sorted(last) if not isinstance(last[key].values, Tombstone)]
+        found = Rows([column.name for column in exit.columns], rows, self._note())
         return found if columns is None else found.only(columns)
 
     def records(self, topic: str) -> Rows:
         """The same as records: key, stable id and event time (rules D2, F1, F3)."""
-        self.read(topic)  # says so if there is no such topic
-        found = [r for engine in self._engines for r in engine.records if r.topic == topic]
-        return Rows(("key", "id", "time"), ((r.key, r.id, from_micros(r.time)) for r in found), self._note())
+        self._exit(topic)  # says so if there is no such topic
+        found = ((r.key, r.id, from_micros(r.time)) for r in self._records(topic))
+        return Rows(("key", "id", "time"), found, self._note())
 
     def dead(self, origin: str | None = None) -> Rows:
         """Dead letters, of one topic or all: where each came from, which step refused it, why, and its values."""
@@ -170,6 +183,14 @@ class Run:
         return known[step]
 
     # -- inside
+
+    def _exit(self, topic: str) -> Exit:
+        if topic not in self._exits:
+            raise _no_such(topic, "nothing is sent to the topic", self._exits)
+        return self._exits[topic]
+
+    def _records(self, topic: str) -> list[Record]:
+        return [record for engine in self._engines for record in engine.records if record.topic == topic]
 
     @property
     def _now(self) -> int:
@@ -229,6 +250,13 @@ class Run:
     def _unread(self, topic: str) -> UsageError:
         known = dict.fromkeys(topic for engine in self._engines for topic in engine.topics)
         return _no_such(topic, f"no stream of {self._app.name} that reaches an output reads the topic", known)
+
+
+def _shown(exit: Exit, record: Record) -> tuple[Any, ...]:
+    if not isinstance(record.values, Tombstone):
+        return record.values
+    key = dict(zip([name for name, _ in exit.key], record.values.key, strict=True))
+    return tuple(key.get(column.name) for column in exit.columns)
 
 
 def _no_such(name: str, what: str, known: Mapping[str, Any]) -> UsageError:
