@@ -12,6 +12,7 @@ from headrace.base.money import Money, money
 from headrace.model.aggregate import avg, collect, count, distinct, first, last, max, min, quantile, sum, top
 from headrace.model.app import App, marked
 from headrace.model.event import event
+from headrace.model.sequence import group
 from headrace.model.stream import Stream
 from headrace.model.table import Table
 from headrace.model.view import View
@@ -41,6 +42,7 @@ __all__ = [
     "event",
     "first",
     "forever",
+    "group",
     "hopping",
     "last",
     "marked",

@@ -86,7 +86,7 @@ class Checker:
                 f"there is no row named {term.qualifier!r} here",
                 term.at,
                 why=f"the named rows are {', '.join(self.names)}" if self.names else "no rows have names here",
-                fix=_closest(term.qualifier, self.names) or f"write {term.name} alone",
+                fix=closest(term.qualifier, self.names) or f"write {term.name} alone",
             )
         for column in columns:
             if column.name == term.name:
@@ -106,7 +106,7 @@ class Checker:
             why=f"the columns are {', '.join(known)}" if known else "no column can be read without the name of its row",
             fix=f"write {elsewhere[0]}.{term.name}"
             if elsewhere and term.qualifier is None
-            else _closest(term.name, known),
+            else closest(term.name, known),
         )
 
     def _literal(self, value: Constant, at: Span | None) -> Literal:
@@ -227,7 +227,7 @@ def _decimal_literal(value: Decimal) -> Literal:
     return Literal(value=plain or plain.copy_abs(), type=decimal(found.precision, found.scale))
 
 
-def _closest(name: str, known: Iterable[str]) -> str:
+def closest(name: str, known: Iterable[str]) -> str:
     folded = {other.lower(): other for other in known}
     found = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
     return f"did you mean {folded[found[0]]}?" if found else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,7 +11,7 @@ from headrace.expr import sql
 from headrace.expr.check import Checker, Source
 from headrace.expr.nodes import Expr
 from headrace.expr.show import show_term
-from headrace.expr.syntax import Apply, CastTo, Choose, Name, Term
+from headrace.expr.syntax import Apply, Name, Term, conjuncts, rebuilt, walk
 from headrace.expr.types import Columns, same
 
 
@@ -32,16 +31,8 @@ def pairs(text: str, left: Party, right: Party, *, where: Where | None = None) -
     [('buyer', 'id')]
     """
     source = Source(text=text, where=where)
-    wanted = [one for _, term in sql.terms(source) for one in _conjuncts(term)]
+    wanted = [one for _, term in sql.terms(source) for one in conjuncts(term)]
     return tuple(_pair(term, left, right, source) for term in wanted)
-
-
-def _conjuncts(term: Term) -> Iterator[Term]:
-    if isinstance(term, Apply) and term.op == "and":
-        for arg in term.args:
-            yield from _conjuncts(arg)
-    else:
-        yield term
 
 
 def _pair(term: Term, left: Party, right: Party, source: Source) -> tuple[Expr, Expr]:
@@ -76,38 +67,11 @@ def _sides(term: Term, left: Party, right: Party, source: Source) -> tuple[Term,
 
 
 def _names(term: Term, row: str) -> bool:
-    return any(isinstance(one, Name) and one.qualifier == row for one in _walk(term))
-
-
-def _walk(term: Term) -> Iterator[Term]:
-    yield term
-    for part in _parts(term):
-        yield from _walk(part)
-
-
-def _parts(term: Term) -> tuple[Term, ...]:
-    match term:
-        case Apply():
-            return term.args
-        case CastTo():
-            return (term.arg,)
-        case Choose():
-            chosen = tuple(part for branch in term.branches for part in branch)
-            return chosen if term.otherwise is None else (*chosen, term.otherwise)
-    return ()
+    return any(isinstance(one, Name) and one.qualifier == row for one in walk(term))
 
 
 def _bare(term: Term, row: str) -> Term:
     """Without the name of its own row: the key is an expression over that row alone."""
-    match term:
-        case Name(qualifier=qualifier) if qualifier == row:
-            return replace(term, qualifier=None)
-        case Apply():
-            return replace(term, args=tuple(_bare(arg, row) for arg in term.args))
-        case CastTo():
-            return replace(term, arg=_bare(term.arg, row))
-        case Choose():
-            branches = tuple((_bare(when, row), _bare(then, row)) for when, then in term.branches)
-            otherwise = None if term.otherwise is None else _bare(term.otherwise, row)
-            return replace(term, branches=branches, otherwise=otherwise)
-    return term
+    if isinstance(term, Name) and term.qualifier == row:
+        return replace(term, qualifier=None)
+    return rebuilt(term, lambda part: _bare(part, row))

@@ -34,20 +34,22 @@ _TYPES: dict[str, Type] = {
 }  # fmt: skip
 _OTHER_NAMES = {"ceiling": "ceil", "pow": "power", "substring": "substr", "mod": "%"}
 
+OVER_ROWS = frozenset({"count", "sum", "avg", "min", "max", "first", "last", "list"})
 _AGGREGATES = frozenset({
     "sum", "count", "avg", "mean", "min", "max", "first", "last", "distinct", "quantile", "median", "stddev",
     "variance",
 })  # fmt: skip
 
 
-def terms(source: Source) -> list[tuple[str | None, Term]]:
-    """The expressions of a comma-separated list, each with the name that `as` gives it; `*` may be one of them."""
-    return _Reader(source).read()
+def terms(source: Source, *, over_rows: bool = False) -> list[tuple[str | None, Term]]:
+    """The expressions of a comma-separated list, each with the name that `as` gives it; `*` may be one of them.
+    `over_rows`: they may speak of several rows at once, `avg(miss.amount)`; whoever asks for it rewrites these."""
+    return _Reader(source, OVER_ROWS if over_rows else frozenset()).read()
 
 
-def term(source: Source) -> Term:
+def term(source: Source, *, over_rows: bool = False) -> Term:
     """Exactly one expression, without a name."""
-    found = terms(source)
+    found = terms(source, over_rows=over_rows)
     if len(found) > 1:
         raise source.error(ExpressionRefused, "one expression is wanted here, not a list", found[1][1].at)
     name, only = found[0]
@@ -86,8 +88,9 @@ def _dialect() -> Any:
 class _Reader:
     """Walks what sqlglot read; every node kind that has no method here is refused."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, over_rows: frozenset[str]) -> None:
         self.source = source
+        self.over_rows = over_rows
         self.tokens: list[Any] = []
 
     def read(self) -> list[tuple[str | None, Term]]:
@@ -238,6 +241,8 @@ class _Reader:
     def _anonymous(self, node: Any) -> Term:
         typed, span = str(node.this).lower(), self._span(node)
         name = _OTHER_NAMES.get(typed, typed)
+        if name in self.over_rows:
+            return Apply(name, tuple(self._visit(arg) for arg in node.expressions), at=span)
         args = tuple(self._visit(arg) for arg in node.expressions) if name not in _AGGREGATES else ()
         if name == "concat" and len(args) >= 2:
             return _concat(args, span)

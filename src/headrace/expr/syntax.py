@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
@@ -77,3 +78,44 @@ def negate(term: Term, at: Span | None = None) -> Term:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or value <= 0:
         return Apply("negate", (term,), at=at)
     return Value(value.copy_negate() if isinstance(value, Decimal) else -value, at=at or term.at)
+
+
+def walk(term: Term) -> Iterator[Term]:
+    """The term and everything inside it."""
+    yield term
+    match term:
+        case Apply():
+            inside = term.args
+        case CastTo():
+            inside = (term.arg,)
+        case Choose():
+            chosen = tuple(part for branch in term.branches for part in branch)
+            inside = chosen if term.otherwise is None else (*chosen, term.otherwise)
+        case _:
+            inside = ()
+    for part in inside:
+        yield from walk(part)
+
+
+def rebuilt(term: Term, change: Callable[[Term], Term]) -> Term:
+    """The same term with each of its parts changed."""
+    match term:
+        case Apply():
+            return replace(term, args=tuple(map(change, term.args)))
+        case CastTo():
+            return replace(term, arg=change(term.arg))
+        case Choose():
+            branches = tuple((change(when), change(then)) for when, then in term.branches)
+            return replace(
+                term, branches=branches, otherwise=None if term.otherwise is None else change(term.otherwise)
+            )
+    return term
+
+
+def conjuncts(term: Term) -> Iterator[Term]:
+    """The conditions that `and` joins: all of them must be true."""
+    if isinstance(term, Apply) and term.op == "and":
+        for arg in term.args:
+            yield from conjuncts(arg)
+    else:
+        yield term

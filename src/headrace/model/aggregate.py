@@ -145,7 +145,7 @@ def bind(name: str, aggregate: Aggregate, columns: Columns, where: Where | None)
 
     place = aggregate.where or where
     argument = None if aggregate.argument is None else expression(aggregate.argument, columns, where=place)
-    result = INT if argument is None else _RESULT[aggregate.kind](argument.type)
+    result = INT if argument is None else result_of(aggregate.kind, argument.type)
     if result is None:
         raise BadAggregate(
             f"{aggregate.kind} of {argument} makes no sense",
@@ -162,6 +162,11 @@ def bind(name: str, aggregate: Aggregate, columns: Columns, where: Where | None)
         type=result,
         nullable=aggregate.kind in _NULL_WHEN_EMPTY and (argument is None or argument.nullable),
     )
+
+
+def result_of(kind: str, of: Type) -> Type | None:
+    """The type of an aggregate over values of a type; None: it makes no sense."""
+    return _RESULT[kind](of)
 
 
 def _sum(of: Type) -> Type | None:

@@ -13,6 +13,7 @@ from headrace.model.declared import Output, Read, ReadTable
 from headrace.model.declaring import declaring
 from headrace.model.event import EventType, event_type
 from headrace.model.naming import refs
+from headrace.model.pattern import Pattern, pattern
 from headrace.model.stream import Stream
 from headrace.model.table import Table
 from headrace.model.topic import Topic
@@ -121,6 +122,21 @@ class App:
                          where=here())  # fmt: skip
         self._topics.setdefault(described.topic, Topic(name=described.topic, compact=True, lag=read.history))
         return known
+
+    @declaring('app.pattern("guessing", key="customer_id")', why="patterns are matched per key")
+    def pattern(
+        self,
+        name: str,
+        *,
+        key: str,
+        after_match: str = "skip past last",
+        keep: str | timedelta | None = None,
+        select: str | None = None,
+    ) -> Pattern:
+        """Rows of a key that follow each other: `.first("login", logins).then("buy", payments).within("5 min")`.
+        `after_match`: what a match takes with it. `keep`: how long what has begun is kept, where there is no `within`.
+        `select`: the columns that come out, `login.country as from_country, count(miss) as misses`."""
+        return pattern(self, name, key=key, after_match=after_match, keep=keep, select=select)
 
     @declaring('app.topic("alerts", retention="7 d")')
     def topic(

@@ -12,6 +12,7 @@ from headrace.expr.types import INT, TEXT, TIME, Column, Columns
 from headrace.model.aggregate import Bound
 from headrace.model.changing import ChangeRows, Changing
 from headrace.model.event import EventType
+from headrace.model.matched import Pattern as Pattern
 from headrace.model.topic import Topic
 from headrace.model.window import Emit, Forever, Window
 
@@ -245,9 +246,9 @@ class Enriched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """Another output of a step: its late rows, its duplicates, rows without partner."""
+    """Another output of a step: its late rows, its duplicates, rows without partner, partial matches."""
 
-    of: Dedup | Aggregated | Joined | Enriched
+    of: Dedup | Aggregated | Joined | Enriched | Pattern
     port: str
     where: Where | None = None
 
@@ -275,6 +276,7 @@ Node = (
     | Union
     | Joined
     | Enriched
+    | Pattern
     | Side
     | Changing
     | ChangeRows
@@ -298,6 +300,8 @@ def ports(node: Node) -> tuple[tuple[str, Columns], ...]:
             return (rows, ("late", (*alone, SIDE, WATERMARK)), ("unmatched", (*alone, SIDE)))
         case Enriched(as_of=True):
             return (rows, ("late", (*node.of.columns, WATERMARK)))
+        case Pattern():
+            return (rows, ("timeouts", node.timeouts))
         case _:
             return (rows,)
 

@@ -62,7 +62,7 @@ class Stream:
     @declaring('.named("spend")')
     def named(self, name: str) -> Stream:
         """Names the step, for plans, metrics and stable ids; results keep their ids when steps around it change."""
-        if isinstance(self.node, declared.Read | declared.Side):
+        if isinstance(self.node, declared.Read | declared.Side | declared.Pattern):
             raise BadStep(f"{name!r} names a source", fix="name a stream with app.stream(..., name=)", where=here())
         return replace(self, node=replace(self.node, name=name))
 

@@ -53,6 +53,9 @@ def bound(step: Step) -> StateBound | None:
         return StateBound(words=words, bytes_per_key=size, exact=False)
     if isinstance(node, Changing):
         return _view(node)
+    if isinstance(node, declared.Pattern):
+        words = f"partial matches of the last {show(node.within)}, at most {node.limit:,}, and rows up to their turn"
+        return StateBound(words=words, bytes_per_key=48 + sum(_value(c.type) for c in node.layout), exact=False)
     if not isinstance(node, declared.Aggregated):
         return None
     values = sum(_aggregate(value) for value in node.values)

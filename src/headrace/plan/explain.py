@@ -82,6 +82,9 @@ def _step(flow: Flow, step: Step) -> list[str]:
         )
     if isinstance(step.node, declared.Aggregated) and not flow.reads(step.ordinal, "late"):
         said.append(_row("", "late rows are counted; nobody reads .late"))
+    if isinstance(step.node, declared.Pattern):
+        said.append(_row("", "in real time rows have their turn as they arrive (rule P1); never and timeouts come at"))
+        said.append(_row("", "the end of an interval, up to two intervals late (rule R5)"))
     return said
 
 

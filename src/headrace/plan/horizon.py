@@ -23,7 +23,7 @@ def _disorder(source: Step) -> timedelta:
 
 def _reach(step: Step) -> timedelta:
     node = step.node
-    if isinstance(node, declared.Dedup):
+    if isinstance(node, declared.Dedup | declared.Pattern):
         return node.within
     if isinstance(node, declared.Joined):
         return max(abs(node.lower), abs(node.upper))

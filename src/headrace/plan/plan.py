@@ -18,19 +18,16 @@ from headrace.model.topic import Topic
 from headrace.model.window import Forever, Hopping, Tumbling
 
 ZERO = timedelta(0)
+TIMED = (declared.Dedup, declared.Aggregated, declared.Joined, declared.Enriched, declared.Pattern)
+"""Steps that go by event time."""
 STAGED = (
-    declared.Dedup,
-    declared.Aggregated,
+    *TIMED,
     declared.MapRows,
-    declared.Joined,
-    declared.Enriched,
     changing.Versions,
     changing.ViewJoin,
     changing.Settled,
     changing.Grouped,
 )
-TIMED = (declared.Dedup, declared.Aggregated, declared.Joined, declared.Enriched)
-"""Steps that go by event time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,12 +256,14 @@ _KIND = {
     changing.Settled: "view",
     changing.Grouped: "group",
     changing.ChangeRows: "changes",
+    declared.Pattern: "pattern",
 }
 
 
 def _holds(node: Node, port: str) -> timedelta:
     """How much later than the watermark a step may still emit (rule T6): a window holds its lateness, a join the time
-    that a row waits for its partner, if it comes out alone after it."""
+    that a row waits for its partner, if it comes out alone after it. A match may wait for one that began before it, at
+    most `within`, unless it takes nothing with it; a timeout comes with its bound."""
     if isinstance(node, declared.Aggregated):
         return ZERO if isinstance(node.window, Forever) else node.lateness
     if isinstance(node, declared.Joined):
@@ -275,6 +274,8 @@ def _holds(node: Node, port: str) -> timedelta:
             left if node.how in ("left", "full", "semi", "anti") else ZERO,
             right if node.how in ("right", "full") else ZERO,
         )
+    if isinstance(node, declared.Pattern) and port == "rows" and node.after != "none":
+        return node.within
     return ZERO
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.base.duration import show
-from headrace.model import changing, declared
+from headrace.model import changing, declared, matched
 from headrace.model.declared import Node
 from headrace.plan.plan import Exit, Flow, Input, Step
 
@@ -108,6 +108,31 @@ def _aggregated(node: declared.Aggregated) -> str:
     )
 
 
+def _pattern(node: declared.Pattern) -> str:
+    steps = ", ".join(_taking(node, item) for item in node.steps)
+    within = f"{'keep' if node.kept else 'within'} {show(node.within)}"
+    after = f"after a match {node.after}{f' {node.to}' if node.to else ''}"
+    values = _values(node.values)
+    for ask in node.asks:
+        values = values.replace(f'"{ask.name}"', ask.name)  # a slot is told as it was written, not as an odd name
+    return f"pattern by {names(node.keys[0])}: {steps}; {within}; {after}: {values}"
+
+
+def _taking(node: declared.Pattern, item: matched.Step | matched.Group) -> str:
+    """A step of a pattern, in the words of its declaration."""
+    often = "" if item.most == 1 else f" {item.least} or more times" if item.most is None else f" {item.least} times"
+    if item.most not in (None, 1, item.least):
+        often = f" {item.least} to {item.most} times"
+    said = often + {"then": "", "next": " consecutive", "then_any": " any"}[item.inner if item.most != 1 else "then"]
+    said += " optional" if item.optional else ""
+    within = f" within {show(item.within)}" if item.within else ""
+    if isinstance(item, matched.Group):
+        return f"{item.how} ({', '.join(_taking(node, one) for one in item.steps)}){said}{within}"
+    where = f" where {item.fit.text}" if item.fit.text else ""
+    said += (" greedy" if item.greedy else "") + (f" until {item.until.text}" if item.until else "")
+    return f"{item.how} {item.name} of {node.names[item.input]}{where}{said}{within}"
+
+
 def _mapped(node: declared.MapRows) -> str:
     function = getattr(node.function, "__qualname__", repr(node.function))
     columns = ", ".join(map(str, node.columns))
@@ -123,6 +148,7 @@ _SAID: dict[type, Callable[[Any], str]] = {
     declared.Union: lambda node: "union",
     declared.Joined: _joined,
     declared.Enriched: _enriched,
+    declared.Pattern: _pattern,
     declared.MapRows: _mapped,
     declared.Dedup: lambda node: f"dedup by {names(node.id)} within {show(node.within)}",
     declared.Aggregated: _aggregated,

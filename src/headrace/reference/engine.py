@@ -14,6 +14,7 @@ from headrace.reference.counts import Counts
 from headrace.reference.joined import Enriched, Joined
 from headrace.reference.keyed import Dedup, Windowed
 from headrace.reference.operator import Moment, Operator, Setting, Source
+from headrace.reference.pattern import Pattern
 from headrace.reference.stateless import Filter, Leaving, MapRows, Project, Union
 
 
@@ -133,6 +134,8 @@ def _operator(step: Step, setting: Setting) -> Operator:
             return view.Grouped(step, setting, node)
         case changing.ChangeRows():
             return view.ChangeRows(step, setting, node)
+        case declared.Pattern():
+            return Pattern(step, setting, node)
     raise AssertionError(f"{node} is no step of its own")
 
 

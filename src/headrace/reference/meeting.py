@@ -43,15 +43,16 @@ class Meeting(Operator):
         for _, number, row in sorted(rows, key=_place):
             try:
                 key = self._keys[number](row.values)
+                if None in key:
+                    judged = self.unkeyed(row, number, before)
+                else:
+                    state = self._states.get(key) or self._states.setdefault(key, self.fresh())
+                    touched.setdefault(key, state.held)
+                    judged = self.judge(key, state, row, number, before)
             except DoesNotFit as misfit:
                 self.bury(row, misfit.code, misfit.what)
-                continue
-            if None in key:
-                self._count(row, number, before, *self.unkeyed(row, number, before))
             else:
-                state = self._states.get(key) or self._states.setdefault(key, self.fresh())
-                touched.setdefault(key, state.held)
-                self._count(row, number, before, *self.judge(key, state, row, number, before))
+                self._count(row, number, before, *judged)
         for key, held in touched.items():
             self._move_time(key, held, watermark, moment.clock)
         for key in self._timers.reached(watermark):
@@ -62,8 +63,9 @@ class Meeting(Operator):
             self.counts.used += 1
         elif verdict is LATE:
             self.counts.late += 1
-            met = from_micros((before or 0) * MILLI)
-            self.put_aside([row._replace(values=(*self.late(row, number), met))], "late")
+            if "late" in self.readers:
+                met = from_micros((before or 0) * MILLI)
+                self.put_aside([row._replace(values=(*self.late(row, number), met))], "late")
         elif verdict is not HELD:
             self.bury(row, verdict)
         self._give(made)

@@ -9,7 +9,7 @@ from typing import Any
 from headrace.base.clock import MICROSECOND
 from headrace.base.duration import millis
 from headrace.expr.types import DecimalType
-from headrace.model import changing, declared
+from headrace.model import changing, declared, matched
 from headrace.model.aggregate import Bound
 from headrace.model.window import AtClose, Emit, Hopping, Session, Sliding, Tumbling
 from headrace.steps import (
@@ -20,6 +20,7 @@ from headrace.steps import (
     dedup,
     forever,
     interval_join,
+    pattern,
     plain,
     session,
     settle,
@@ -29,14 +30,16 @@ from headrace.steps import (
     view_join,
 )
 from headrace.steps.emission import Policy
+from headrace.steps.pattern_slots import Slot
+from headrace.steps.pattern_steps import Criterion, Group, Step
 
 DELETED = timedelta(days=1)
 """How long a table remembers a deletion, so that an older version that comes late does not undo it."""
 
 
-def step_of(node: declared.Node, *, unmatched: bool = False) -> tuple[ModuleType, Any]:
+def step_of(node: declared.Node, *, unmatched: bool = False, arrival: bool = False) -> tuple[ModuleType, Any]:
     """The step's module (`State`, `step`, `on_time`, `due`) and its spec. `unmatched`: somebody asks a join for the
-    rows without partner."""
+    rows without partner. `arrival`: in real time, where a pattern's rows have their turn as they come (rule P1)."""
     match node:
         case declared.Dedup():
             return dedup, dedup.Spec(within=_micros(node.within))
@@ -48,6 +51,8 @@ def step_of(node: declared.Node, *, unmatched: bool = False) -> tuple[ModuleType
             return as_of, as_of.Spec(history=_micros(node.table.history), wait=node.wait)
         case declared.Enriched():
             return current, current.Spec(keep=_micros(DELETED))
+        case declared.Pattern():
+            return pattern, _pattern(node, arrival)
         case declared.Aggregated():
             return _window(node)
         case changing.Versions():
@@ -83,6 +88,49 @@ def _window(node: declared.Aggregated) -> tuple[ModuleType, Any]:
             **values,
         )
     return forever, forever.Spec(**values)
+
+
+def _pattern(node: declared.Pattern, arrival: bool) -> pattern.Spec:
+    places = {column.name: place for place, column in enumerate(node.layout)}
+    return pattern.Spec(
+        steps=tuple(map(_taking, node.steps)),
+        within=_micros(node.within),
+        after=node.after,
+        to=node.to,
+        arrival=arrival,
+        limit=node.limit,
+        asks=tuple(tuple(_slot(ask, places) for ask in condition.asks) for condition in node.conditions),
+        output=tuple(_slot(ask, places) for ask in node.asks),
+    )
+
+
+def _taking(item: matched.Step | matched.Group) -> Step | Group:
+    often: dict[str, Any] = {
+        "how": item.how,
+        "least": item.least,
+        "most": item.most,
+        "optional": item.optional,
+        "inner": item.inner,
+        "within": None if item.within is None else _micros(item.within),
+    }
+    if isinstance(item, matched.Group):
+        return Group(steps=tuple(map(_taking, item.steps)), **often)
+    until = None if item.until is None else _criterion(item.until)
+    return Step(name=item.name, criterion=_criterion(item.fit), greedy=item.greedy, until=until, **often)
+
+
+def _criterion(fit: matched.Fit) -> Criterion:
+    return Criterion(flag=fit.flag, condition=fit.condition)
+
+
+def _slot(ask: Any, places: dict[str, int]) -> Slot:
+    return Slot(
+        fn=ask.fn,
+        step=ask.step,
+        column=None if ask.column is None else places[ask.column],
+        of="" if ask.of is None else plain.kind(ask.of),
+        precision=ask.type.precision if isinstance(ask.type, DecimalType) else 0,
+    )
 
 
 def _aggregate(value: Bound) -> aggregate.Spec:
