@@ -142,11 +142,10 @@ def _kernel(spark: Spark, folder: Path, race: Race) -> DataFrame:
         "name": "window",
         "hold_ms": 0,
         "spec": race.spec.as_json(),
-        "input": [_field("k0 text"), _field("a0 decimal(18, 2)")],
+        "inputs": [[_field("k0 text"), _field("a0 decimal(18, 2)")]],
         "output": [_field(name) for name in names],
         "keys": 1,
-        "emits_late": False,
-        "emits_duplicates": False,
+        "emits": [],
     }
     spec = {"app": "bench", "version": "1", "topics": ["rows"], "by_clock": False, "steps": [step]}
     return DataFrame(spark.jvm.Stage.apply(frame._jdf, json.dumps(spec), {}), spark.session)

@@ -50,9 +50,14 @@ final class BlobWriter {
 
   def binary(value: Array[Byte]): Unit = {
     long(value.length)
-    room(value.length)
-    System.arraycopy(value, 0, bytes, filled, value.length)
-    filled += value.length
+    raw(value, 0, value.length)
+  }
+
+  /** Bytes of another blob, as they stand there. */
+  def raw(value: Array[Byte], from: Int, length: Int): Unit = {
+    room(length)
+    System.arraycopy(value, from, bytes, filled, length)
+    filled += length
   }
 
   def binaryOrNull(value: Array[Byte]): Unit = if (value == null) long(-1) else binary(value)
@@ -63,10 +68,13 @@ final class BlobWriter {
     if (filled + wanted > bytes.length) bytes = Arrays.copyOf(bytes, Math.max(filled + wanted, bytes.length * 2))
 }
 
-final class BlobReader(bytes: Array[Byte]) {
-  private var at = 0
+final class BlobReader(val bytes: Array[Byte], private var at: Int = 0) {
 
   def atEnd: Boolean = at == bytes.length
+
+  def position: Int = at
+
+  def skip(length: Int): Unit = at += length
 
   def byte(): Int = {
     val value = bytes(at)

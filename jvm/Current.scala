@@ -6,8 +6,7 @@ package headrace.steps
 
 import java.util.ArrayList
 
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, JoinedRow}
+import org.apache.spark.sql.catalyst.expressions.{JoinedRow, UnsafeRow}
 
 /** One key. */
 final class CurrentState(val latest: Latest) extends State {
@@ -18,7 +17,7 @@ final class CurrentState(val latest: Latest) extends State {
 final class Current(spec: RowStepSpec) extends RowStep[CurrentState] {
   private val keep = spec.json.get("keep").asLong // how long a deletion is remembered, micros of event time
   private val columns = spec.inputs(Current.TABLE).length
-  private val nothing: InternalRow = new GenericInternalRow(columns)
+  private val nothing = HeldRow.nothing(columns)
 
   def fresh(): CurrentState = new CurrentState(new Latest(null))
 
@@ -44,7 +43,7 @@ final class Current(spec: RowStepSpec) extends RowStep[CurrentState] {
 
   def read(in: BlobReader): CurrentState = new CurrentState(new Latest(HeldRow.read(in, columns)))
 
-  private def enriched(row: Row, values: InternalRow): Given =
+  private def enriched(row: Row, values: UnsafeRow): Given =
     new Given(0, row.time, new JoinedRow(row.args, if (values == null) nothing else values), row, "")
 }
 

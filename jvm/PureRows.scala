@@ -32,7 +32,7 @@ object PureRows {
 
   private final class Case(node: JsonNode) {
     private val inputs = node.get("inputs").elements.asScala.map(types).toArray
-    private val ports = node.get("ports").fields.asScala.map(port => port.getKey.toInt -> types(port.getValue)).toMap
+    private val ports = node.get("ports").properties.asScala.map(port => port.getKey.toInt -> types(port.getValue)).toMap
     private val topics = node.get("topics").elements.asScala.map(_.asText).toArray
     private val packing = inputs.map(packed)
     private val conditions = node.path("conditions").elements.asScala.map(condition).toArray

@@ -57,6 +57,8 @@ final class RowStepSpec(
 object RowStep {
   def of(spec: RowStepSpec): RowStep[State] = {
     val step = spec.json.get("step").asText match {
+      case "interval_join" => new IntervalJoin(spec)
+      case "as_of" => new AsOf(spec)
       case "current" => new Current(spec)
       case "table" => new Table(spec)
       case "view_join" => new ViewJoin
@@ -118,6 +120,13 @@ object HeldRow {
   /** `columns`: how many the row has. */
   def read(in: BlobReader, columns: Int): HeldRow =
     new HeldRow(in.long(), in.int(), in.int(), in.long(), in.binary(), unpacked(in.binaryOrNull(), columns))
+
+  /** The columns of no row: all null. */
+  def nothing(columns: Int): UnsafeRow = {
+    val row = unpacked(new Array[Byte](UnsafeRow.calculateBitSetWidthInBytes(columns) + columns * 8), columns)
+    (0 until columns).foreach(row.setNullAt)
+    row
+  }
 
   def unpacked(bytes: Array[Byte], columns: Int): UnsafeRow =
     if (bytes == null) null

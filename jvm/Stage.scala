@@ -42,7 +42,6 @@ object Stage {
   final val UNMATCHED = 3
   final val TIMEOUTS = 4
   final val REFUSED = 5 // by a pattern at its limit: goes to dead letters
-  final val PORTS = 6 // how many
 
   /** The port of rows that were put together on their way in: see Combine. */
   final val TOGETHER = 9
@@ -109,12 +108,11 @@ object StageSpec {
     node.get("name").asText,
     node.get("hold_ms").asLong,
     node.get("spec").toString,
-    if (node.has("inputs")) listed(node.get("inputs")).map(Field.parse) else Array(Field.parse(node.get("input"))),
+    listed(node.get("inputs")).map(Field.parse),
     if (node.has("output")) Field.parse(node.get("output")) else Array.empty,
     node.path("keys").asInt,
-    node.path("ports").fields.asScala.map(port => port.getKey.toInt -> Field.parse(port.getValue)).toMap,
-    if (node.has("emits")) listed(node.get("emits")).map(_.asInt).toSet
-    else Map(Stage.LATE_ROWS -> "emits_late", Stage.DUPLICATES -> "emits_duplicates").filter(port => node.get(port._2).asBoolean).keySet,
+    node.path("ports").properties.asScala.map(port => port.getKey.toInt -> Field.parse(port.getValue)).toMap,
+    listed(node.get("emits")).map(_.asInt).toSet,
     listed(node.path("asked")).map(Field.parse),
     Array.empty
   )

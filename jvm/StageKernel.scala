@@ -82,8 +82,9 @@ class StageKernel(spec: StageSpec, counters: Counters, sites: Array[Int])
     step.moveTime(to, clock(now))
     val passed = step.entered <= to // the entry comes up in this batch, and would find nothing to do
     if (passed) moved.add(new Key(key._1, key._2))
-    if (step.empty) { if (step.kept != null) kept.clear() }
-    else {
+    if (step.empty) {
+      if (step.kept != null) kept.clear()
+    } else {
       val due = step.due
       if (due != Times.NEVER && (passed || due < step.entered)) {
         wheel.add(due, key._1, key._2, to)

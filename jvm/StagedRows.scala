@@ -7,7 +7,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.util.ArrayList
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{BoundReference, InterpretedUnsafeProjection, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 
 import headrace.steps.{BlobReader, BlobWriter, Chunks, Given, Order, Row, RowStep, RowStepSpec, State, Times, Verdict}
 
@@ -20,7 +20,7 @@ final class StagedRows(stage: StageSpec, spec: StepSpec, counts: Array[Long], ch
   step.chunks = chunks
 
   private val payloads = spec.inputs.map(fields => new UnsafeRow(fields.length))
-  private val packing = new Array[UnsafeProjection](Stage.PORTS)
+  private val packing = spec.ports.map { case (port, fields) => port -> new Packing(fields.map(_.kind.spark)) }
   private val row = new Row
   private val made = new ArrayList[Given]
   private var met = Times.NONE // W(k-1), if the key has rows in this batch
@@ -54,7 +54,7 @@ final class StagedRows(stage: StageSpec, spec: StepSpec, counts: Array[Long], ch
       case Verdict.LATE =>
         counts(Counters.LATE) += 1
         if (spec.emits(Stage.LATE_ROWS)) {
-          val late = packed(Stage.LATE_ROWS, step.late(row, input, Math.max(under, 0) * Times.MILLI))
+          val late = packing(Stage.LATE_ROWS).pack(step.late(row, input, Math.max(under, 0) * Times.MILLI))
           rowsOut.add(changed(chain, spec.ordinal, Stage.LATE_ROWS, key, late))
         }
       case dead => bury(chain, dead, input, payloads(input))
@@ -83,7 +83,7 @@ final class StagedRows(stage: StageSpec, spec: StepSpec, counts: Array[Long], ch
   }
 
   private def sent(one: Given): InternalRow = {
-    val payload = if (one.values == null) null else packed(one.port, one.values)
+    val payload = if (one.values == null) null else packing(one.port).pack(one.values)
     val own = if (one.key == null) key else one.key
     if (one.origin != null) chainRow(spec.ordinal, one.port, own, one.time, met, one.origin, payload)
     else {
@@ -92,16 +92,5 @@ final class StagedRows(stage: StageSpec, spec: StepSpec, counts: Array[Long], ch
       val place = new Order(one.time, Stage.DERIVED + spec.ordinal, 0, 0, id)
       chainRow(spec.ordinal, one.port, own, one.time, met, place, payload)
     }
-  }
-
-  /** A copy: rows are the step's, and projections write the next row into the same bytes. */
-  private def packed(port: Int, values: InternalRow): Array[Byte] = values match {
-    case whole: UnsafeRow => whole.copy().getBytes
-    case _ =>
-      // Interpreted: a step is made for every task, and generating code for it would cost more than its rows.
-      if (packing(port) == null)
-        packing(port) = InterpretedUnsafeProjection.createProjection(
-          spec.ports(port).toSeq.zipWithIndex.map { case (field, i) => BoundReference(i, field.kind.spark, nullable = true) })
-      packing(port)(values).copy().getBytes
   }
 }

@@ -3,89 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pyspark.sql.functions as sf
 import pytest
-from pyspark.sql import DataFrame
 
 from headrace.base.ids import stable_id
 from headrace.spark.session import Spark
 from tests.spark.schedules import SECOND, Case, case_of, differs, pace_of, run_python
+from tests.spark.staging import END, NONE, Feed, base64, check_counts, column, field, sorting
 
 CASES = 200
 BATCHES = 8
-NONE = -(2**63)
-END = 253_402_300_799_999
-CHAIN = "step int, port int, key binary, time long, before long, src int, part int, off long, id binary, payload binary"
-WORDS = {
-    "bigint": "int",
-    "double": "float",
-    "string": "text",
-    "boolean": "bool",
-    "binary": "bytes",
-    "timestamp": "time",
-}
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class Feed:
-    """A stream fed by hand: one file a batch. Spark meets the watermark of a batch in the next one."""
-
-    def __init__(self, spark: Spark, folder: Path) -> None:
-        self.spark = spark
-        self.folder = folder / "feed"
-        self.checkpoint = folder / "checkpoint"
-        self.counts: dict[int, Any] = {}
-        self.out: list[tuple[int, Any]] = []
-        self.folder.mkdir()
-        self.files = 0
-
-    def put(self, rows: list[dict[str, Any]], watermark: int | None) -> None:
-        """A batch's rows, and the watermark that the next batch moves to."""
-        mark = [] if watermark is None else [{"step": -1, "frontier": _rfc(watermark)}]
-        file = self.folder / f".{self.files}"
-        file.write_text("".join(json.dumps(row) + "\n" for row in [*rows, *mark]) or "\n")
-        os.utime(file, (self.files, self.files))  # Spark takes files in order of their age
-        file.rename(self.folder / f"{self.files:03}.json")
-        self.files += 1
-
-    def frame(self) -> DataFrame:
-        """The chain. Heartbeats pass the watermark and go no further; the odd predicate keeps the filter above it."""
-        schema = CHAIN.replace("binary", "string") + ", frontier timestamp"
-        read = self.spark.session.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(self.folder))
-        marked = read.withWatermark("frontier", "0 seconds").where("step >= 0 or frontier < timestamp'0001-01-02'")
-        return marked.select(
-            "step", sf.lit(0).alias("port"), sf.encode("key", "utf-8").alias("key"), "time", "before", "src", "part",
-            "off", sf.unhex("id").alias("id"), sf.unbase64("payload").alias("payload"),
-        )  # fmt: skip
-
-    def stage(self, frame: DataFrame, steps: list[dict[str, Any]], having: dict[int, Any], **more: Any) -> DataFrame:
-        spec = {"app": "a", "version": "1", "topics": ["orders", "payments"], "by_clock": False, "steps": steps} | more
-        return DataFrame(
-            self.spark.jvm.Stage.apply(frame._jdf, json.dumps(spec), {n: [c._jc] for n, c in having.items()}),
-            self.spark.session,
-        )
-
-    def run(self, frame: DataFrame) -> None:
-        """Takes what is there, then stops; a second run goes on from the checkpoint."""
-
-        def keep(batch: DataFrame, number: int) -> None:
-            self.out += [(number, row) for row in batch.collect()]
-
-        query = (
-            frame.writeStream.foreachBatch(keep).outputMode("update").option("checkpointLocation", str(self.checkpoint))
-            .trigger(availableNow=True).start()
-        )  # fmt: skip
-        query.awaitTermination()
-        told = json.loads(self.spark.jvm.Counters.take(str(query.runId)))
-        self.counts |= {int(batch): steps for batch, steps in told.items()}
 
 
 @pytest.fixture
@@ -117,38 +49,29 @@ def test_many_steps_in_one_query_say_what_python_says(feed: Feed) -> None:
         python = run_python(case)
         for batch in range(len(pace) + 1):
             said = _expected(number, case, batch, python[batch])
-            heard = sorted(spoken.get((number, batch), []), key=_sort)
-            assert not differs(sorted(said, key=_sort), heard), (
+            heard = sorted(spoken.get((number, batch), []), key=sorting)
+            assert not differs(sorted(said, key=sorting), heard), (
                 f"case {number} batch {batch}: {case['spec']}\n{said}\n{heard}"
             )
-            _check_counts(feed.counts.get(batch + 1, {}).get(str(number), {}), python, batch)
+            check_counts(feed.counts.get(batch + 1, {}).get(str(number), {}), python, batch)
 
 
 def _step(number: int, case: Case) -> dict[str, Any]:
     windowed = case["spec"]["step"] != "dedup"
-    args = [_field(f"a{i}", kind) for i, kind in enumerate(case["types"]) if kind is not None]
+    args = [field(f"a{i}", kind) for i, kind in enumerate(case["types"]) if kind is not None]
     named = ("key text", "window_start time", "window_end time", "kind text", "revision int")
-    values = [_field(f"v{i}", kind) for i, kind in enumerate(case["results"])]
-    note = _field("note", "string")
+    values = [field(f"v{i}", kind) for i, kind in enumerate(case["results"])]
+    note = field("note", "string")
     return {
         "ordinal": number,
         "name": f"step-{number}",
         "hold_ms": 0,
         "spec": case["spec"],
-        "input": [_field("k0", "string"), *args, note] if windowed else [note],
-        "output": [*(_field(*name.split()) for name in named), *values] if windowed else [note],
+        "inputs": [[field("k0", "string"), *args, note] if windowed else [note]],
+        "output": [*(field(*name.split()) for name in named), *values] if windowed else [note],
         "keys": 1 if windowed else 0,
-        "emits_late": windowed,
-        "emits_duplicates": not windowed,
+        "emits": [1] if windowed else [2],
     }
-
-
-def _field(name: str, kind: str) -> dict[str, Any]:
-    return {"name": name, "type": _word(kind), "nullable": True}
-
-
-def _word(kind: str) -> str:
-    return f"list of {_word(kind[6:-1])}" if kind.startswith("array<") else WORDS.get(kind, kind)
 
 
 def _chain_rows(spark: Spark, cases: list[Case], steps: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -183,7 +106,7 @@ def _spoken(feed: Feed, cases: list[Case]) -> dict[tuple[int, int], list[Any]]:
         if row.step < len(cases):
             types = _payload_types(cases[row.step], row.port)
             groups.setdefault((row.step, row.port), {"types": types, "payloads": []})["payloads"].append(
-                _base64(row.payload)
+                base64(row.payload)
             )
     values = dict(zip(groups, json.loads(feed.spark.jvm.Pure.unpacked(json.dumps(list(groups.values())))), strict=True))
     seen: Counter[tuple[int, int]] = Counter()
@@ -227,23 +150,6 @@ def _expected(number: int, case: Case, batch: int, said: dict[str, Any]) -> list
     return found
 
 
-def _check_counts(terms: dict[str, int], python: list[dict[str, Any]], batch: int) -> None:
-    """Rule D3 in every batch, and each term as Python counts it."""
-    said = python[batch]
-    held = said["held"] - (python[batch - 1]["held"] if batch else 0)
-    verdicts = Counter(said["verdicts"])
-    expected = {
-        "in": len(said["verdicts"]),
-        "used": verdicts["used"] + said["used"],
-        "late": verdicts["late"],
-        "dead": verdicts["nan"] + verdicts["overflow"],
-        "duplicates": verdicts["duplicate"],
-        "held": held,
-    }
-    assert terms == {term: count for term, count in expected.items() if count}
-    assert expected["in"] == sum(count for term, count in expected.items() if term != "in")
-
-
 def test_results_of_one_stage_meet_the_next_in_the_same_batch(feed: Feed) -> None:
     """Rule T6: the second window sums the first one's results, held back by its lateness; other rows pass by."""
     spark = feed.spark
@@ -264,20 +170,18 @@ def test_results_of_one_stage_meet_the_next_in_the_same_batch(feed: Feed) -> Non
                 "lateness": lateness * SECOND, "emit": emit, "having": False, "aggregates": [aggregate]}  # fmt: skip
         return {
             "ordinal": ordinal, "name": f"w{ordinal}", "hold_ms": hold * 1_000, "spec": spec, "keys": 1,
-            "input": [_field("k0", "string"), *([_field("a0", "bigint")] if aggregate["of"] else [])],
-            "output": [_field(*name.split()) for name in named], "emits_late": False, "emits_duplicates": False,
+            "inputs": [[field("k0", "string"), *([field("a0", "bigint")] if aggregate["of"] else [])]],
+            "output": [field(*name.split()) for name in named], "emits": [],
         }  # fmt: skip
 
     first = feed.stage(feed.frame(), [window(1, 0, 10, 20, count)], {})
-    made = _column(
-        spark, "unpack", sf.col("payload"), "k string, s timestamp, e timestamp, kind string, r long, v long"
-    )
+    made = column(spark, "unpack", sf.col("payload"), "k string, s timestamp, e timestamp, kind string, r long, v long")
     result = (sf.col("step") == 1) & (sf.col("port") == 0)
     everyone = sf.struct(sf.lit("all").alias("k0"), made["v"].alias("a0"))
     onward = {
         "step": sf.when(result, 2).otherwise(sf.col("step")),
         "key": sf.when(result, sf.encode(sf.lit("all"), "utf-8")).otherwise(sf.col("key")),
-        "payload": sf.when(result, _column(spark, "pack", everyone)).otherwise(sf.col("payload")),
+        "payload": sf.when(result, column(spark, "pack", everyone)).otherwise(sf.col("payload")),
     }
     between = first.select(*(onward.get(name, sf.col(name)).alias(name) for name in first.columns))
     second = feed.stage(between, [window(2, 20, 30, 0, total)], {})
@@ -307,7 +211,7 @@ def test_results_of_one_stage_meet_the_next_in_the_same_batch(feed: Feed) -> Non
     told = [(batch, r.step, r.key.decode(), r.off) for batch, r in feed.out]
     assert told == [(0, 9, "a", 4), (4, 2, "all", 0)]
     types = ["string", "timestamp", "timestamp", "string", "bigint", "bigint"]
-    payloads = [_base64(feed.out[1][1].payload)]
+    payloads = [base64(feed.out[1][1].payload)]
     found = json.loads(spark.jvm.Pure.unpacked(json.dumps([{"types": types, "payloads": payloads}])))
     assert found == [
         [["all", 0, 30 * SECOND, "final", 0, 5]]
@@ -328,8 +232,8 @@ def test_a_window_by_the_clock_closes_in_a_later_batch(feed: Feed) -> None:
         "revision bigint",
         "n bigint",
     )
-    step = {"ordinal": 0, "name": "clocked", "hold_ms": 0, "spec": spec, "input": [_field("k0", "string")], "keys": 1,
-            "output": [_field(*n.split()) for n in named], "emits_late": False, "emits_duplicates": False}  # fmt: skip
+    step = {"ordinal": 0, "name": "clocked", "hold_ms": 0, "spec": spec, "inputs": [[field("k0", "string")]], "keys": 1,
+            "output": [field(*n.split()) for n in named], "emits": []}  # fmt: skip
     frame = feed.stage(feed.frame(), [step], {}, by_clock=True)
     key = json.loads(feed.spark.jvm.Pure.packed(json.dumps([{"types": ["string"], "rows": [["k"]]}])))[0][0]
 
@@ -343,25 +247,6 @@ def test_a_window_by_the_clock_closes_in_a_later_batch(feed: Feed) -> None:
     feed.run(frame)
     assert [(batch, row.key) for batch, row in feed.out] == [(1, b"k"), (2, b"other")]
     types = ["string", "timestamp", "timestamp", "string", "bigint", "bigint"]
-    payloads = [_base64(row.payload) for _, row in feed.out]
+    payloads = [base64(row.payload) for _, row in feed.out]
     told = json.loads(feed.spark.jvm.Pure.unpacked(json.dumps([{"types": types, "payloads": payloads}])))[0]
     assert [(kind, n) for _, _, _, kind, _, n in told] == [("final", 3), ("final", 2)]
-
-
-def _column(spark: Spark, name: str, argument: Any, *more: Any) -> Any:
-    from pyspark.sql.classic.column import Column
-
-    return Column(getattr(spark.jvm.Chain, name)(argument._jc, *more))
-
-
-def _base64(data: bytes) -> str:
-    from base64 import b64encode
-
-    return b64encode(bytes(data)).decode()
-
-
-def _rfc(ms: int) -> str:
-    return (EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-_sort: Callable[[Any], str] = lambda told: json.dumps(told[:6])  # noqa: E731

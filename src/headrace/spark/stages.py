@@ -70,13 +70,7 @@ def _step(flow: Flow, step: Step) -> dict[str, Any]:
     if isinstance(node, declared.Joined | declared.Enriched):
         return told | {"ports": {PORTS[port]: _fields(given(node, port)) for port, _ in step.ports}}
     keys = len(node.keys) if isinstance(node, declared.Aggregated) else 0
-    return told | {
-        "input": told["inputs"][0],
-        "output": _fields(node.columns),
-        "keys": keys,
-        "emits_late": "late" in read,
-        "emits_duplicates": "duplicates" in read,
-    }
+    return told | {"output": _fields(node.columns), "keys": keys}
 
 
 def _fields(columns: Columns) -> list[dict[str, Any]]:
