@@ -11,7 +11,8 @@ import headrace as hr
 from headrace.base.errors import BadApp
 from headrace.plan import text
 from headrace.plan.explain import explain
-from headrace.plan.modes import why_not
+from headrace.plan.horizon import horizon
+from headrace.plan.modes import MODES, why_not
 from headrace.plan.plan import build
 from tests.reference.shop import Order, shop
 from tests.shapes import Payment, Reading, spend
@@ -125,3 +126,44 @@ def test_w7_a_processing_time_window_before_an_event_time_step_is_refused() -> N
     first.window(hr.tumbling("1 h"), lateness="0 s").agg(n=hr.count()).to(app.topic("n"))
     with pytest.raises(BadApp, match="processing time"):
         build(app)
+
+
+def watching() -> hr.App:
+    """A pattern with a bit of everything that a plan has to say."""
+    bank = hr.App("bank")
+    payments, readings = bank.stream(Payment, disorder="0 s"), bank.stream(Reading, disorder="0 s")
+    watched = (
+        bank.pattern("watched", key="country", after_match="to last small", select="country, count(small) as times")
+        .first("small", payments.where("amount < 10"))
+        .times(2)
+        .or_more()
+        .greedy()
+        .until("amount = 0")
+        .then(hr.group("large", payments.where("amount > 10"), where="amount > avg(small.amount)").next("same"))
+        .times(1, 3)
+        .any()
+        .optional()
+        .never("read", readings.select("note as country, value").where("country is not null"), within="1 min")
+        .within("5 min")
+    )
+    watched.matches.to(bank.topic("watched"))
+    watched.timeouts.to(bank.topic("tried"))
+    return bank
+
+
+def test_the_plan_of_a_pattern_is_golden() -> None:
+    plan = build(watching())
+    assert "\n".join(text.lines(plan.flows[0])) + "\n" == (GOLDEN / "pattern.plan").read_text()
+
+
+def test_explain_of_a_pattern_is_golden() -> None:
+    assert explain(build(watching())) == (GOLDEN / "pattern.explain").read_text()
+
+
+def test_a_replay_begins_a_patterns_time_earlier() -> None:
+    assert horizon(build(watching()).flows[0]) == timedelta(minutes=5)
+
+
+def test_r5_a_pattern_runs_at_every_speed() -> None:
+    flow = build(watching()).flows[0]
+    assert [why_not(flow, mode) for mode in MODES] == [(), (), ()]

@@ -83,7 +83,7 @@ def test_p2_next_then_and_then_any(verb: str, wanted: list[Any]) -> None:
 
 
 def repeated(pattern: Pattern) -> Pattern:
-    return replace(pattern, chosen="list(a.value) as took")
+    return replace(pattern, select="list(a.value) as took")
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,9 @@ def test_more_partial_matches_than_the_limit_are_refused_loudly() -> None:
         rows = [Arrival(n, 0, 0, n, ("k", kind, n, t.time("10:00"), None)) for n, kind in enumerate(kinds)]
     engine.batch(Batch(rows, END, 0))
 
-    assert [(dead.step, dead.reason) for dead in engine.dead] == [("p", "pattern-full")]
+    assert [(dead.origin, dead.cause, dead.step, dead.reason) for dead in engine.dead] == [
+        ("signs", "signs/0/2", "p", "refused")
+    ]
     assert len(engine.records) == 2
 
 

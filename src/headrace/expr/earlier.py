@@ -21,7 +21,7 @@ from headrace.expr.check import Checker, Source, closest
 from headrace.expr.nodes import Expr
 from headrace.expr.on import Party
 from headrace.expr.show import show_term
-from headrace.expr.syntax import Apply, Name, Star, Term, conjuncts, rebuilt, walk
+from headrace.expr.syntax import Apply, Name, Star, Term, conjunction, conjuncts, rebuilt, walk
 from headrace.expr.types import BOOL, INT, Column, Columns, Type, list_of
 
 Results = Callable[[str, Type], Type | None]
@@ -71,8 +71,8 @@ class Rows:
         test: list[Term] = []
         for one in conjuncts(term):
             (test if any(self._asking(part) for part in walk(one)) else alone).append(one)
-        asked = None if not test else self._bool(_all([self._rewritten(one, self.party.name) for one in test]))
-        own = None if not alone else self._bool(_all([self._rewritten(one, None) for one in alone]))
+        asked = None if not test else self._bool(conjunction([self._rewritten(one, self.party.name) for one in test]))
+        own = None if not alone else self._bool(conjunction([self._rewritten(one, None) for one in alone]))
         return Fits(own, asked, tuple(self._asks.values()))
 
     def chosen(self, given: str | None, term: Term) -> tuple[str, Expr]:
@@ -156,10 +156,14 @@ class Rows:
     def _step(self, name: str, at: Term) -> str:
         if name in self.taken:
             return name
-        known = ", ".join(self.taken) or "none"
-        why = f"the steps before it are {known}; what comes later is not known yet" if self.own else f"it has {known}"
-        raise self.source.error(UnknownColumn, f"there is no row named {name!r} here", at.at, why=why,
-                                fix=closest(name, (*self.taken, self.own)))  # fmt: skip
+        known = [step for step in self.taken if step != self.own]
+        fix = closest(name, (*self.taken, self.own))
+        if not self.own:
+            why = f"the steps that take rows are {', '.join(known)}"
+        else:
+            why = f"rows of {', '.join(known) or 'no step'} are taken before it; what comes later is not known yet"
+            fix = fix or "say it at the step that comes later"
+        raise self.source.error(UnknownColumn, f"there is no row named {name!r} here", at.at, why=why, fix=fix)
 
     def _typed(self, term: Term) -> Expr:
         slots = tuple(Column(ask.name, ask.type, ask.nullable) for ask in self._asks.values())
@@ -175,10 +179,3 @@ class Rows:
 
     def _refuse(self, what: str, at: Term, *, why: str = "", fix: str = "") -> NoReturn:
         raise self.source.error(ExpressionRefused, what, at.at, why=why, fix=fix)
-
-
-def _all(terms: list[Term]) -> Term:
-    first, *rest = terms
-    for one in rest:
-        first = Apply("and", (first, one))
-    return first

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import reduce
 from typing import NamedTuple
 
 from headrace.expr.types import Type
@@ -119,3 +120,8 @@ def conjuncts(term: Term) -> Iterator[Term]:
             yield from conjuncts(arg)
     else:
         yield term
+
+
+def conjunction(terms: Sequence[Term]) -> Term:
+    """Conditions joined with `and`."""
+    return reduce(lambda one, other: Apply("and", (one, other)), terms)

@@ -115,6 +115,13 @@ class Pattern:
         )
 
     @property
+    def key(self) -> tuple[str, ...]:
+        """The key's columns, if all of them come out under their own names."""
+        out = {name for name, value in self.values if getattr(value, "name", "") == f"key {name}"}
+        names = tuple(name for name, _ in self.keys[0])
+        return names if out.issuperset(names) else ()
+
+    @property
     def layout(self) -> Columns:
         """A row as the step sees it, of whichever input: flags, the key, then columns that are null in rows of other
         inputs."""

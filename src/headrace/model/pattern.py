@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 _AFTER = ("none", "next", "skip past last", "to first NAME", "to last NAME")
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class Pattern(Sequence):
     """Rows of a key that follow each other as its steps say. `.matches` and `.timeouts` are streams."""
 
-    app: App = None  # type: ignore[assignment]
-    name: str = ""
-    key: str = ""
-    after: str = "past last"
-    to: str = ""
-    keep: timedelta | None = None
+    app: App
+    name: str
+    key: str
+    after: str
+    to: str
+    keep: timedelta | None
     bound: timedelta | None = None
-    chosen: str | None = None
-    place: Where | None = None
+    select: str | None
+    place: Where | None
 
     def __repr__(self) -> str:
         return f"<pattern {self.name} of {', '.join(part.called for part in self.parts)}>"
@@ -70,24 +70,19 @@ class Pattern(Sequence):
     def matches(self) -> Stream:
         """One row per match, dated as its last row (rule T6); by default the name of the pattern, the key, and of each
         step the columns of the last row it took."""
-        return self._stream(self._node, self._node.columns)
+        return Stream(self.app, self._node, refs(self._node.key, self._node.columns))
 
     @property
     def timeouts(self) -> Stream:
         """One row per partial match whose time was up: the same columns, null for steps that were not reached."""
-        return self._stream(declared.Side(of=self._node, port="timeouts", where=here()), self._node.timeouts)
+        side = declared.Side(of=self._node, port="timeouts", where=here())
+        return Stream(self.app, side, refs(self._node.key, side.columns))
 
     @cached_property
     def _node(self) -> declared.Pattern:
         """One node, however often matches and timeouts are asked for: they are two ends of one step."""
         check(self)
         return Binding(self).node()
-
-    def _stream(self, node: declared.Node, columns: Any) -> Stream:
-        keys = tuple(name for name, _ in self._node.keys[0])
-        values = dict(self._node.values)
-        whole = all(name in values and str(values[name]) == f'"key {name}"' for name in keys)
-        return Stream(self.app, node, refs(keys, columns) if whole else ())
 
     def _with(self, parts: tuple[Written, ...]) -> Self:
         """Names are checked step by step, so that a mistake is told at the line that makes it."""
@@ -107,7 +102,7 @@ def pattern(
     kept = None if keep is None else duration(keep)
     if kept is not None and kept <= timedelta(0):
         raise BadStep(f"keep of {show(kept)} keeps nothing", fix='keep="1 d"', where=place)
-    return Pattern(app=app, name=name, key=key, after=after, to=to, keep=kept, chosen=select, place=place)
+    return Pattern(app=app, name=name, key=key, after=after, to=to, keep=kept, select=select, place=place)
 
 
 def _after(given: str, place: Where | None) -> tuple[str, str]:

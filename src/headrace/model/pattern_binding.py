@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from headrace.base.errors import BadStep
@@ -91,19 +92,19 @@ class Binding:
                               why="keys of different types are never equal",
                               fix=f'cast it first: .select("cast({other[0]} as ...) as {one[0]}, ...")',
                               where=part.place)  # fmt: skip
-        shared = next((shared for shared in self._inputs if shared.base is base), None)
-        if shared is None:
-            shared = _Shared(base, self._free(stream.called), key)
-            self._inputs.append(shared)
-        shared.parts.setdefault(filters, stream)
+        number = self._place(base)
+        if number is None:
+            number = len(self._inputs)
+            self._inputs.append(_Shared(base, self._free(stream.called), key))
+        self._inputs[number].parts.setdefault(filters, stream)
+
+    def _place(self, base: declared.Node) -> int | None:
+        same = (number for number, shared in enumerate(self._inputs) if _same(shared.base, base))
+        return next(same, None)
 
     def _free(self, name: str) -> str:
         taken = {shared.name for shared in self._inputs}
         return next(n for n in (name, *(f"{name}_{i}" for i in range(2, len(taken) + 3))) if n not in taken)
-
-    def _input(self, name: str) -> tuple[int, _Shared]:
-        base, _ = _unfiltered(self._of[name])
-        return next((number, shared) for number, shared in enumerate(self._inputs) if shared.base is base)
 
     # -- steps
 
@@ -116,23 +117,28 @@ class Binding:
             return Group(how=part.how, steps=tuple(map(self._part, part.steps)), **how_often)
         from headrace.expr.on import Party
 
-        number, shared = self._input(part.name)
-        party = Party(shared.name, self._of[part.name].columns)
+        stream = self._of[part.name]
+        base, filters = _unfiltered(stream)
+        number = self._place(base)
+        assert number is not None
+        shared = self._inputs[number]
+        party = Party(shared.name, stream.columns)
         if not part.never:
             self._taken[part.name] = party
         until = None if part.until is None else self._fit(part, party, number, part.until, f"until {part.name}", ())
-        filters = _unfiltered(self._of[part.name])[1] if len(shared.parts) > 1 else ()
-        fit = self._fit(part, party, number, part.condition, f"is {part.name}", filters)
+        told_apart = filters if len(shared.parts) > 1 else ()
+        fit = self._fit(part, party, number, part.condition, f"is {part.name}", told_apart)
         return Step(name=part.name, how=part.how, input=number, fit=fit, greedy=part.greedy, until=until, **how_often)
 
     def _fit(self, part: Written, party: Party, number: int, given: Any, name: str, filters: tuple[Any, ...]) -> Fit:
-        from headrace.expr.show import show_term
+        from headrace.expr.show import show_term, untyped
+        from headrace.expr.syntax import conjunction
 
-        alone, condition, said = list(filters), None, [str(one) for one in filters]
+        alone, condition, said = list(filters), None, [untyped(one) for one in filters]
         if given is not None:
             rows, term = self._rows(part, party, given)
             found = rows.condition(term)
-            said.append(show_term(term))
+            said.append(term)
             alone += [] if found.alone is None else [found.alone]
             if found.test is not None:
                 condition = len(self._conditions)
@@ -141,7 +147,7 @@ class Binding:
         if alone or len(self._inputs) > 1:
             flag = len(self._flags)
             self._flags.append(Flag(name=name, input=number, test=_joined("and", alone)))
-        return Fit(flag=flag, condition=condition, text=" and ".join(said))
+        return Fit(flag=flag, condition=condition, text=show_term(conjunction(said)) if said else "")
 
     def _rows(self, part: Written, party: Party, given: Any) -> tuple[Rows, Term]:
         from headrace.expr.build import Col
@@ -169,9 +175,9 @@ class Binding:
         seldom = set(_seldom(pattern.parts))
         taken = {name: _maybe(party) if name in seldom else party for name, party in self._taken.items()}
         keys = {name: Column(name, value.type) for name, value in self._inputs[0].key}
-        source = Source(text=pattern.chosen or "", where=pattern.place)
+        source = Source(text=pattern.select or "", where=pattern.place)
         rows = Rows(source, result_of, taken, keys=keys)
-        listed = terms(source, over_rows=True) if pattern.chosen is not None else list(self._usual(keys))
+        listed = terms(source, over_rows=True) if pattern.select is not None else list(self._usual(keys))
         found: dict[str, Any] = {}
         for given, term in listed:
             name, value = rows.chosen(given, term)
@@ -237,15 +243,17 @@ def _unfiltered(stream: Stream) -> tuple[declared.Node, tuple[Any, ...]]:
     return node, tuple(reversed(filters))
 
 
+def _same(one: declared.Node, other: declared.Node) -> bool:
+    """Whether two handles are of one stream: a side output is made anew whenever it is asked for."""
+    if isinstance(one, declared.Side) and isinstance(other, declared.Side):
+        return one.of is other.of and one.port == other.port
+    return one is other
+
+
 def _joined(op: str, conditions: list[Any]) -> Any:
     from headrace.expr.nodes import Call
 
-    if not conditions:
-        return None
-    first, *rest = conditions
-    for other in rest:
-        first = Call(op=op, args=(first, other))
-    return first
+    return reduce(lambda one, other: Call(op=op, args=(one, other)), conditions) if conditions else None
 
 
 def _maybe(party: Party) -> Party:

@@ -62,8 +62,12 @@ class Stream:
     @declaring('.named("spend")')
     def named(self, name: str) -> Stream:
         """Names the step, for plans, metrics and stable ids; results keep their ids when steps around it change."""
-        if isinstance(self.node, declared.Read | declared.Side | declared.Pattern):
+        if isinstance(self.node, declared.Read | declared.Side):
             raise BadStep(f"{name!r} names a source", fix="name a stream with app.stream(..., name=)", where=here())
+        if isinstance(self.node, declared.Pattern):
+            raise BadStep(
+                f"the pattern has its name, {self.node.name!r}", fix="name it in app.pattern(...)", where=here()
+            )
         return replace(self, node=replace(self.node, name=name))
 
     @declaring('.alias("second")')

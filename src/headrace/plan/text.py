@@ -120,17 +120,21 @@ def _pattern(node: declared.Pattern) -> str:
 
 def _taking(node: declared.Pattern, item: matched.Step | matched.Group) -> str:
     """A step of a pattern, in the words of its declaration."""
-    often = "" if item.most == 1 else f" {item.least} or more times" if item.most is None else f" {item.least} times"
-    if item.most not in (None, 1, item.least):
-        often = f" {item.least} to {item.most} times"
-    said = often + {"then": "", "next": " consecutive", "then_any": " any"}[item.inner if item.most != 1 else "then"]
-    said += " optional" if item.optional else ""
+    said = _often(item) + (" optional" if item.optional else "")
     within = f" within {show(item.within)}" if item.within else ""
     if isinstance(item, matched.Group):
         return f"{item.how} ({', '.join(_taking(node, one) for one in item.steps)}){said}{within}"
     where = f" where {item.fit.text}" if item.fit.text else ""
-    said += (" greedy" if item.greedy else "") + (f" until {item.until.text}" if item.until else "")
-    return f"{item.how} {item.name} of {node.names[item.input]}{where}{said}{within}"
+    until = f" until {item.until.text}" if item.until else ""
+    greedy = " greedy" if item.greedy else ""
+    return f"{item.how} {item.name}{said}{greedy}{within} of {node.names[item.input]}{where}{until}"
+
+
+def _often(item: matched.Step | matched.Group) -> str:
+    if item.most == 1:
+        return ""
+    most = " or more" if item.most is None else "" if item.most == item.least else f" to {item.most}"
+    return f" {item.least}{most} times" + {"then": "", "next": " consecutive", "then_any": " any"}[item.inner]
 
 
 def _mapped(node: declared.MapRows) -> str:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from headrace.base.errors import DoesNotFit
-from headrace.base.keys import key_text
 from headrace.expr import by_index, compile
 from headrace.expr.types import Column, Columns
 from headrace.model import declared, matched
@@ -60,11 +59,14 @@ class Pattern(Meeting):
         return "rows" if found.kind == MATCH else "timeouts", self.made(key, found.time, found.cause, values)
 
     def _refused(self, key: Key, found: Found) -> bool:
-        """More partial matches than a key may have open are told as a dead letter; the row itself is not lost."""
+        """A row that would open more partial matches than a key may have is told as a dead letter; it is used all the
+        same, by those that are open."""
         if found.kind != REFUSED:
             return False
-        words = f"{found.refused} partial matches of {key_text(key)} beyond {self._spec.limit:,} were not opened"
-        self.setting.dead.append(Dead(self.name, found.cause, self.name, "pattern-full", words, key))
+        cause = found.cause.removeprefix(f"{REFUSED}/")
+        topic, *place = cause.rsplit("/", 2)
+        words = "its key has as many partial matches as the pattern allows"
+        self.setting.dead.append(Dead(topic if place else self.name, cause, self.name, REFUSED, words, key))
         return True
 
 
