@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import timedelta
+from itertools import islice
 
 import pytest
 
 from headrace.base.errors import BadEvent, RecordTooLarge, TopicMissing, UsageError, WrongType
 from headrace.base.money import money
 from headrace.log.broker import Broker
+from headrace.log.consume import Consumer
 from headrace.log.produce import Producer
 from headrace.log.read import read
 from headrace.model.event import event
@@ -129,3 +132,24 @@ def test_the_blocks_own_error_is_not_hidden(broker: Broker, declare: Declare) ->
     with pytest.raises(ZeroDivisionError), Producer(broker, payment) as producer:
         producer.send_many(payment(f"p{1 // n}", "c1", money(1), START) for n in (1, 0))
     assert sum(1 for _ in read(broker, topic_of(payment))) == 1
+
+
+def test_t7_a_mark_is_a_record_of_its_own_that_readers_pass_over(broker: Broker, declare: Declare) -> None:
+    payment = declare(partitions=2)
+    with Producer(broker, payment, acks=1) as producer:
+        producer.send_many(payments(payment, 2, cards=1))
+        producer.mark(START)
+        producer.mark(START + timedelta(seconds=5, microseconds=1), partition=1)
+        with pytest.raises(UsageError, match="has no partition 2"):
+            producer.mark(START, partition=2)
+
+    marks = [m for m in read(broker, topic_of(payment)) if m.value() is None]
+    assert sorted((m.partition(), m.headers(), m.key(), m.timestamp()[1]) for m in marks) == [
+        (0, [("hr-mark", b"1793718000000000")], None, 1793718000000),
+        (1, [("hr-mark", b"1793718000000000")], None, 1793718000000),
+        (1, [("hr-mark", b"1793718005000001")], None, 1793718005000),
+    ]
+    with Consumer(broker, payment, group=topic_of(payment), app="bank") as reader:
+        assert [record.event.payment_id for record in islice(reader.records(idle="20 s"), 2)] == ["p0", "p1"]
+        assert list(reader.records(idle="1 s")) == []
+        assert reader.dead == 0

@@ -244,3 +244,11 @@ def test_a_bare_event_has_no_topic() -> None:
 def test_what_is_no_event_is_said_so() -> None:
     with pytest.raises(BadEvent, match="int is no event"):
         event_type(int)
+
+
+def test_a_misspelt_argument_of_event_is_named_at_its_line() -> None:
+    with pytest.raises(BadEvent, match=r"@hr\.event takes no 'topik'") as refused:
+        event(topik="payments")  # type: ignore[call-overload]
+    assert refused.value.fix == "did you mean topic?"
+    assert refused.value.where is not None
+    assert refused.value.where.source == 'event(topik="payments")  # type: ignore[call-overload]'

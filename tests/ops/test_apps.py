@@ -68,3 +68,12 @@ def test_the_only_app_is_the_default_and_of_several_one_must_be_said(tmp_path: P
     (tmp_path / "headrace.toml").write_text(f'[apps]\nshop = "{unique}:app"\nstall = "{unique}:app"\n')
     with pytest.raises(AppNotFound, match="which app is not clear"):
         apps.chosen(None, at(tmp_path))
+
+
+@pytest.mark.parametrize(("path", "rename"), [("site.py", "the file"), ("queue/app.py", "the directory")])
+def test_an_app_named_like_a_module_of_pythons_own_is_refused(tmp_path: Path, path: str, rename: str) -> None:
+    (tmp_path / path).parent.mkdir(exist_ok=True)
+    (tmp_path / path).write_text(ONE.format(name="one"))
+    with pytest.raises(AppNotFound, match="is named like a module of Python's own") as refused:
+        apps.find(path.split("/")[0].removesuffix(".py"), at(tmp_path))
+    assert refused.value.fix == f"rename {rename}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -167,3 +168,19 @@ def test_a_replay_begins_a_patterns_time_earlier() -> None:
 def test_r5_a_pattern_runs_at_every_speed() -> None:
     flow = build(watching()).flows[0]
     assert [why_not(flow, mode) for mode in MODES] == [(), (), ()]
+
+
+def test_explain_warns_of_a_window_that_counts_corrections_of_another() -> None:
+    def told(then: Callable[[hr.Stream], hr.Stream], lateness: str = "1 min", emit: hr.Emit | None = None) -> str:
+        app = hr.App("twice")
+        five = app.stream(Payment, disorder="0 s").window(hr.tumbling("5 min"), lateness=lateness, emit=emit)
+        five_minutes = then(five.agg(n=hr.count()).named("five"))
+        five_minutes.window(hr.tumbling("1 h"), lateness="0 s").agg(all=hr.sum("n")).to(app.topic("hours"))
+        return explain(build(app))
+
+    warning = "counts every result of five, those that replace another too: docs/windows.md"
+    assert warning in told(lambda five: five)
+    assert warning in told(lambda five: five.where("n > 1").select("card_id, n"))
+    assert warning in told(lambda five: five, lateness="0 s", emit=hr.on_change())
+    assert warning not in told(lambda five: five, lateness="0 s")
+    assert warning not in told(lambda five: five.where("kind = 'final'").select("card_id, n"))

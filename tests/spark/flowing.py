@@ -113,6 +113,10 @@ class Live:
     def batch(self, *events: Any, partition: int = 0) -> None:
         """All events in one batch; then time moves, until nothing is left to do."""
         self._flowing.send(*events, partition=partition)
+        self.settle()
+
+    def settle(self) -> None:
+        """Reads what is there; then time moves, until nothing is left to do."""
         self._query.processAllAvailable()
 
     def send(self, *events: Any, partition: int = 0) -> None:

@@ -61,6 +61,18 @@ def running(flowing: Flowing, interval: str) -> Iterator[Running]:
     assert found.error is None
 
 
+@contextmanager
+def short_batches(spark: Spark) -> Iterator[None]:
+    """To see batches end; the session is shared."""
+    conf, name = spark.session.conf, "spark.sql.streaming.realTimeMode.minBatchDuration"
+    before = conf.get(name)
+    conf.set(name, "1000")
+    try:
+        yield
+    finally:
+        conf.set(name, before)
+
+
 def test_r5_rows_pass_while_the_interval_lasts_and_duplicates_are_dropped_over_restarts(
     spark: Spark, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
@@ -70,15 +82,14 @@ def test_r5_rows_pass_while_the_interval_lasts_and_duplicates_are_dropped_over_r
     read = lambda name: flowing.rows(f"{topic}-{name}")  # noqa: E731
 
     # when rows come twice, the interval being longer than the test
-    with running(flowing, "10 minutes") as first:
+    with running(flowing, "10 min") as first:
         flowing.send(*visits[:10])
         flowing.send(*visits[:5])
         until(lambda: len(read("once")) == 10 and len(read("again")) == 5, every=0.1)
         assert first.snapshot.batch == -1  # the batch has not ended: nothing waited for it
 
-    spark.session.conf.set("spark.sql.streaming.realTimeMode.minBatchDuration", "1000")  # to see batches end
     # then after a break-off they come again (at least once), under the ids they had
-    with running(flowing, "2 seconds") as second:
+    with short_batches(spark), running(flowing, "2 s") as second:
         until(lambda: len(set(flowing.ids(f"{topic}-once"))) == 10 and second.snapshot.batch >= 0, every=0.1)
         flowing.send(*visits[5:], partition=1)
         until(lambda: {row["visit"] for row in read("once")} == {visit.visit for visit in visits}, every=0.1)
@@ -107,3 +118,16 @@ def test_r5_a_flow_that_closes_windows_is_refused_with_the_reason(
         flowing.job("realtime")
 
     assert "minutes closes windows, and the watermark stands still inside a real-time interval" in refused.value.why
+
+
+def test_r5_an_interval_that_spark_does_not_allow_is_refused_once(
+    spark: Spark, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    flowing = Flowing(spark, broker, tmp_path, declared(event_on(topic), topic))
+
+    run = Running(spark, flowing.job("realtime", interval="2 s"), lambda _: None)
+
+    assert run.wait(timedelta(seconds=60))
+    assert isinstance(run.error, ModeRefused)
+    assert run.error.what == "a real-time interval of 2 s is too short"
+    assert run.snapshot.restarts == 0

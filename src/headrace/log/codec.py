@@ -24,6 +24,9 @@ Encoded = tuple[bytes | None, bytes, Headers, int]
 """Key, value, headers, record time in milliseconds (0: the client's now)."""
 
 TYPE, SCHEMA, ID = "hr-type", "hr-schema", "hr-id"
+MARK = "hr-mark"
+"""The only header of a mark, a record without key and value: nothing older follows in its partition (rule T7). Its
+value is that time in microseconds since 1970, as text."""
 
 _json = msgspec.json.Encoder().encode
 

@@ -16,7 +16,7 @@ from headrace.log import topics
 from headrace.log.broker import LOGGER, Broker
 from headrace.log.dead import Graveyard, retry_topic
 from headrace.log.offsets import Goal, Place, resolve
-from headrace.log.record import Decoder, Record
+from headrace.log.record import Decoder, Record, is_mark
 from headrace.model.event import event_type
 
 E = TypeVar("E")
@@ -224,6 +224,8 @@ class Consumer(Generic[E]):
             self._at += 1
             if message.error() is not None:
                 self._check(message)
+                continue
+            if is_mark(message):
                 continue
             topic = message.topic()
             try:

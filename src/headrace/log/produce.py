@@ -9,12 +9,13 @@ from typing import Any, Literal
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
+from headrace.base.clock import micros, utc
 from headrace.base.duration import millis
 from headrace.base.errors import BadEvent, LogError, UsageError, WrongType
 from headrace.base.where import here
 from headrace.log import topics
 from headrace.log.broker import Broker, too_large
-from headrace.log.codec import Codec
+from headrace.log.codec import MARK, Codec
 from headrace.log.offsets import record_time
 from headrace.model.event import event_type
 from headrace.model.topic import Topic
@@ -100,6 +101,17 @@ class Producer:
         codec = next(iter(self._codecs.values()))
         self._produce(codec.key(*key), None, codec.headers, 0 if at is None else record_time(at))
 
+    def mark(self, at: datetime, *, partition: int | None = None) -> None:
+        """Promises that nothing older than `at` follows, in one partition or in all: streams that are declared with
+        `disorder=hr.marked()` go by it (rule T7), all other readers pass it over."""
+        if partition is not None and not 0 <= partition < self._width:
+            raise UsageError(
+                f"topic {self.topic!r} has no partition {partition}", why=f"it has {self._width}, counted from 0"
+            )
+        header = [(MARK, str(micros(utc(at))).encode())]
+        for number in range(self._width) if partition is None else (partition,):
+            self._produce(None, None, header, record_time(at), number)
+
     def flush(self) -> None:
         """Waits until every record is acknowledged; raises if any was not."""
         while self._client.flush(_SLICE):
@@ -119,9 +131,9 @@ class Producer:
             if error is None:  # else the block's own error says more
                 raise
 
-    def _produce(self, key: bytes | None, value: bytes | None, headers: Any, time: int) -> None:
-        partition = self._turn
-        if partition >= 0:
+    def _produce(self, key: bytes | None, value: bytes | None, headers: Any, time: int, at: int | None = None) -> None:
+        partition = self._turn if at is None else at
+        if at is None and partition >= 0:
             self._turn = (partition + 1) % self._width
         self._until_poll -= 1
         if self._until_poll <= 0 or self._failure is not None:

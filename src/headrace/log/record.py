@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from headrace.base.clock import from_micros
 from headrace.base.errors import MissingField, Undecodable, WrongType
-from headrace.log.codec import TYPE, Codec
+from headrace.log.codec import MARK, TYPE, Codec
 
 E = TypeVar("E")
 
@@ -49,6 +49,11 @@ class Record(Struct, Generic[E], frozen=True, gc=False):
 
     def __str__(self) -> str:
         return f"{self.topic}/{self.partition}/{self.offset} {self.event}"
+
+
+def is_mark(message: Message) -> bool:
+    """Whether a record is a producer's mark, which says a time and holds no event (rule T7)."""
+    return message.value() is None and any(name == MARK for name, _ in message.headers() or ())
 
 
 class Decoder(Generic[E]):

@@ -21,7 +21,7 @@ from headrace.log.broker import Broker
 from headrace.log.codec import Codec
 from headrace.log.dead import Graveyard
 from headrace.log.offsets import beginnings, ends
-from headrace.log.record import Decoder
+from headrace.log.record import Decoder, is_mark
 from headrace.model.event import event_type
 
 E = TypeVar("E")
@@ -143,6 +143,8 @@ class Table(Generic[E]):
 
     def _apply(self, message: Message) -> Change[E] | None:
         """What the record changes; None if it is older than what is known, deletes nothing, or cannot be read."""
+        if is_mark(message):
+            return None
         try:
             row: E | None = self._decode(message, tombstones=True)
         except DataError as broken:

@@ -23,6 +23,7 @@ E = TypeVar("E")
 
 RESERVED = frozenset({"window_start", "window_end", "kind", "revision"})
 """Names that results add to key columns and values (rule F2)."""
+_ROLES = ("topic", "key", "time", "id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +87,9 @@ def event(cls: type[E], /) -> type[E]: ...
 @overload
 def event(*, topic: str = "", key: str = "", time: str = "", id: str = "") -> Callable[[type[E]], type[E]]: ...
 @dataclass_transform(frozen_default=True)
-def event(cls: type[E] | None = None, /, *, topic: str = "", key: str = "", time: str = "", id: str = "") -> Any:
+def event(
+    cls: type[E] | None = None, /, *, topic: str = "", key: str = "", time: str = "", id: str = "", **other: Any
+) -> Any:
     """Declares an event: where it is written, and which fields are its key ("a, b" for several), its time and its id.
 
     >>> from datetime import UTC, datetime
@@ -98,6 +101,10 @@ def event(cls: type[E] | None = None, /, *, topic: str = "", key: str = "", time
     Login(user='u1', at=datetime.datetime(2026, 11, 3, 0, 0, tzinfo=datetime.timezone.utc))
     """
     where = here()
+    for name in other:
+        near = get_close_matches(name, _ROLES, 1)
+        fix = f"did you mean {near[0]}?" if near else ""
+        raise BadEvent(f"@hr.event takes no {name!r}", why=f"it takes {', '.join(_ROLES)}", fix=fix, where=where)
     caller = sys._getframe(1)
     names = caller.f_globals | caller.f_locals  # annotations as text may name what is known only where they stand
     keys = tuple(part.strip() for part in key.split(",")) if key.strip() else ()

@@ -67,8 +67,15 @@ def _load(module: str, settings: Settings) -> ModuleType:
 def _load_file(file: Path, settings: Settings) -> ModuleType:
     """Loads NAME/app.py as the module NAME.app, so that its own imports and pickled functions find it."""
     root = file.parent.parent if file.name == "app.py" else file.parent
-    _importable(root)
     name = f"{file.parent.name}.app" if file.name == "app.py" else file.stem
+    first = name.partition(".")[0]
+    if first in sys.stdlib_module_names:
+        raise AppNotFound(
+            f"{file} is named like a module of Python's own",
+            why=f"`import {first}` finds Python's, here and in Spark's workers",
+            fix=f"rename the {'file' if name == first else 'directory'}",
+        )
+    _importable(root)
     return importlib.import_module(name)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -65,14 +66,23 @@ class Client:
         """Sends events and waits until they are safe. For many, a producer is faster: it waits once, at its end."""
         kinds = dict.fromkeys(type(event) for event in events)
         for kind in kinds:
-            if kind not in self._senders:
-                self._senders[kind] = self.producer(kind)
-            self._senders[kind].send_many(event for event in events if type(event) is kind)
+            self._sender(kind).send_many(event for event in events if type(event) is kind)
         for kind in kinds:
             self._senders[kind].flush()
 
+    def mark(self, event: type, at: datetime, *, partition: int | None = None) -> None:
+        """Promises that no event of this class older than `at` follows; see `Producer.mark`."""
+        sender = self._sender(event)
+        sender.mark(at, partition=partition)
+        sender.flush()
+
     def close(self) -> None:
         self._opened.close()
+
+    def _sender(self, kind: type) -> Producer:
+        if kind not in self._senders:
+            self._senders[kind] = self.producer(kind)
+        return self._senders[kind]
 
     def __enter__(self) -> Client:
         return self

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from headrace.base.duration import show
 from headrace.model import declared
+from headrace.model.window import AtClose
 from headrace.plan import text
 from headrace.plan.bounds import bound
 from headrace.plan.modes import MODES, why_not
@@ -85,7 +86,25 @@ def _step(flow: Flow, step: Step) -> list[str]:
     if isinstance(step.node, declared.Pattern):
         said.append(_row("", "in real time rows have their turn as they arrive (rule P1); never and timeouts come at"))
         said.append(_row("", "the end of an interval, up to two intervals late (rule R5)"))
+    if isinstance(step.node, declared.Aggregated):
+        words = "counts every result of {}, those that replace another too: docs/windows.md"
+        said += [_row("", words.format(window)) for window in _revised(flow, step)]
     return said
+
+
+def _revised(flow: Flow, step: Step) -> list[str]:
+    """Windows before a step that may tell it one window twice: provisional results, corrections, retractions. Who asks
+    for a `kind` on the way has thought of it."""
+    found = []
+    for entry in step.inputs:
+        before = flow.step(entry.step)
+        node = before.node
+        if isinstance(node, declared.Aggregated):
+            if entry.port == "rows" and (node.lateness or node.emit != AtClose()):
+                found.append(before.name)
+        elif not (isinstance(node, declared.Filter) and any(ref.name == "kind" for ref in node.condition.refs())):
+            found += _revised(flow, before)
+    return found
 
 
 def _row(label: str, words: str) -> str:

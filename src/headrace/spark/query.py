@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from headrace.base.clock import micros
-from headrace.base.duration import millis
+from headrace.base.duration import duration, millis, show
 from headrace.base.errors import DeclarationError, FlowFailed, HeadraceError, ModeRefused, RunError
 from headrace.log.broker import Broker
 from headrace.log.dead import ROOMY
@@ -91,6 +91,8 @@ class Job:
 def start(spark: Spark, job: Job) -> Any:
     """Starts the flow's query; gives PySpark's StreamingQuery."""
     client = java_client(job.broker)
+    if job.mode == "realtime":
+        _check_interval(spark, job)
     with translated(spark.log):
         source = read_log(spark, job.source(), client)
         records = Compiler(job.plan, job.flow, Chain(spark)).records(source)
@@ -105,8 +107,20 @@ def start(spark: Spark, job: Job) -> Any:
 _TRIGGERS: dict[str, Callable[[Any, Job], Any]] = {
     "live": lambda writer, _: writer.trigger(processingTime="0 seconds"),
     "history": lambda writer, _: writer.trigger(availableNow=True),
-    "realtime": lambda writer, job: writer.trigger(realTime=job.interval),
+    "realtime": lambda writer, job: writer.trigger(realTime=f"{millis(job.interval)} milliseconds"),
 }
+
+
+def _check_interval(spark: Spark, job: Job) -> None:
+    """Spark would refuse it too, each time it is started anew."""
+    allowed = spark.session.conf.get("spark.sql.streaming.realTimeMode.minBatchDuration")  # "5000ms", or set: "5000"
+    least = timedelta(milliseconds=int(allowed.removesuffix("ms")))
+    if duration(job.interval) < least:
+        raise ModeRefused(
+            f"a real-time interval of {show(duration(job.interval))} is too short",
+            why=f"at its end rows wait until the state is safe; Spark allows no less than {show(least)}",
+            fix=f'say "{show(least)}" or more; rows do not wait for the interval to end',
+        )
 
 
 def _topic(read: Node, counts: bool) -> dict[str, Any]:
