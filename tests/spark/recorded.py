@@ -13,36 +13,49 @@ from headrace.expr.types import BYTES, TIME, Columns, DecimalType
 from headrace.log.broker import Broker
 from headrace.log.codec import Codec
 from headrace.log.read import read
+from headrace.model.event import EventType
 from headrace.plan.plan import Flow
-from headrace.reference.batch import Arrival, Batch, Record
+from headrace.reference.batch import Arrival, Batch, Record, Tombstone
 
 Written = tuple[str, str | None, str, int, str]
 """Topic, key, stable id, record time in ms, value as JSON."""
 
 
-def schedule(checkpoint: Path, flow: Flow, broker: Broker, event: type) -> Iterator[tuple[Batch, bool]]:
+def schedule(checkpoint: Path, flow: Flow, broker: Broker) -> Iterator[tuple[Batch, bool]]:
     """The batches that Spark planned, and whether each was committed: rows [from, to) of every partition, the watermark
     after them, the batch's clock."""
-    topic = flow.by_topic[0].node.event.topic  # type: ignore[union-attr]
-    codec = Codec(event)
-    log: dict[tuple[int, int], Arrival] = {}
-    for message in read(broker, topic):
-        values = tuple(getattr(codec.decode(message.value()), c.name) for c in codec.event.columns)
-        time = micros(values[[c.name for c in codec.event.columns].index(codec.event.time)])
-        place = (message.partition(), message.offset())
-        log[place] = Arrival(time, 0, *place, values)
+    log = {
+        (source.node.event.topic, arrival.partition, arrival.offset): arrival  # type: ignore[union-attr]
+        for number, source in enumerate(flow.by_topic)
+        for arrival in _arrivals(broker, source.node.event, number)  # type: ignore[union-attr]
+    }
     for file in sorted((checkpoint / "offsets").iterdir(), key=lambda f: int(f.name) if f.name.isdigit() else -1):
         if not file.name.isdigit():
             continue
         _, metadata, offset = file.read_text().splitlines()[:3]
         end = json.loads(offset)
         rows = [
-            log[int(partition), at]
-            for partition, part in end["parts"][topic].items()
+            log[topic, int(partition), at]
+            for topic, parts in end["parts"].items()
+            for partition, part in parts.items()
             for at in range(part["from"], part["to"])
         ]
         batch = Batch(rows, end.get("watermark"), json.loads(metadata)["batchTimestampMs"])
         yield batch, (checkpoint / "commits" / file.name).exists()
+
+
+def _arrivals(broker: Broker, event: EventType, number: int) -> Iterator[Arrival]:
+    codec = Codec(event.cls)
+    for message in read(broker, event.topic):
+        place = (number, message.partition(), message.offset())
+        if message.value() is None:
+            key = message.key().decode()
+            gone = Tombstone(tuple(json.loads(key)) if len(event.key) > 1 else (key,))
+            yield Arrival(message.timestamp()[1] * 1_000, *place, gone)
+        else:
+            row = codec.decode(message.value())
+            values = tuple(getattr(row, column.name) for column in event.columns)
+            yield Arrival(micros(getattr(row, event.time)), *place, values)
 
 
 def written(broker: Broker, *topics: str) -> list[Written]:

@@ -12,20 +12,12 @@ import pytest
 
 import headrace as hr
 from headrace.log.broker import Broker
-from headrace.log.produce import Producer
-from headrace.model.topic import Topic
 from headrace.observe.snapshot import FlowSnapshot
-from headrace.ops.run import make_topics
-from headrace.plan.modes import Mode
-from headrace.plan.plan import Plan, build
-from headrace.reference.engine import Engine
-from headrace.spark.checkpoint import Checkpoint
-from headrace.spark.query import Job, Running, start
+from headrace.spark.query import Running
 from headrace.spark.session import Spark
-from tests.spark.recorded import Written, expected, schedule, written
+from tests.spark.bench import Bench, until
 
 DAY = datetime(2026, 11, 3, 10, tzinfo=UTC)
-PARTITIONS = 3
 
 
 def reading(topic: str) -> type:
@@ -96,73 +88,35 @@ def windows(app: hr.App, event: type, topic: str, disorder: str) -> None:
     often.to(out("often"))
 
 
-class Bench:
-    """A flow on its own topic: fill, run, compare."""
-
-    def __init__(
-        self, spark: Spark, broker: Broker, topic: str, home: Path, declare: Callable[[hr.App, type, str], None]
-    ) -> None:
-        self.spark, self.broker, self.home = spark, broker, home
-        self.event = reading(topic)
-        app = hr.App("bench")
-        declare(app, self.event, topic)
-        self.plan: Plan = build(app)
-        (self.flow,) = self.plan.flows
-        make_topics(broker, self.plan, [Topic(name=topic, partitions=PARTITIONS), *app.topics[1:]], lambda _: None)
-        self.checkpoint = Checkpoint.of(home, self.plan, self.flow)
-
-    def fill(self, rows: list[object]) -> None:
-        with Producer(self.broker, self.event, acks=1) as producer:
-            producer.send_many(rows)
-
-    def job(self, mode: Mode, max_records: int | None = None) -> Job:
-        return Job(
-            plan=self.plan, flow=self.flow, mode=mode, broker=self.broker, checkpoint=self.checkpoint,
-            max_records=max_records,
-        )  # fmt: skip
-
-    def history(self, max_records: int | None = None) -> None:
-        query = start(self.spark, self.job("history", max_records))
-        assert query.awaitTermination(100)
-
-    def check(self, *, stopped: bool = False) -> Engine:
-        """Equal to the letter: results, corrections, retractions, late rows, duplicates, ids, keys, times.
-
-        A run that was `stopped` may have written a part of its last batch, and some records twice (at least once).
-        """
-        engine = Engine(self.plan, self.flow)
-        done: list[Written] = []
-        for batch, committed in schedule(self.checkpoint.spark, self.flow, self.broker, self.event):
-            engine.batch(batch)
-            if committed:
-                done = expected(engine.records, self.flow)
-        found = written(self.broker, *{e.topic.name for e in self.flow.exits})
-        if stopped:
-            assert set(done) <= set(found) <= set(expected(engine.records, self.flow))
-        else:
-            assert found == done
-        return engine
+Started = tuple[Bench, type]
 
 
 @pytest.fixture
-def bench(spark: Spark, broker: Broker, topic: str, tmp_path: Path) -> Callable[..., Bench]:
-    return lambda declare: Bench(spark, broker, topic, tmp_path, declare)
+def bench(spark: Spark, broker: Broker, topic: str, tmp_path: Path) -> Callable[[str], Started]:
+    def started(disorder: str) -> Started:
+        app, event = hr.App("bench"), reading(topic)
+        windows(app, event, topic, disorder)
+        return Bench(spark, broker, tmp_path, app), event
+
+    return started
 
 
 @pytest.mark.parametrize(("seed", "disorder", "cut"), [(1, "7 min", 40), (2, "10 s", 25), (3, "1 min", 400)])
 def test_r3_history_equals_the_reference_on_the_recorded_schedule(
-    bench: Callable[..., Bench], seed: int, disorder: str, cut: int
+    bench: Callable[[str], Started], seed: int, disorder: str, cut: int
 ) -> None:
-    run = bench(lambda app, event, topic: windows(app, event, topic, disorder))
-    run.fill(random_readings(run.event, seed, 200))
+    run, event = bench(disorder)
+    run.fill(random_readings(event, seed, 200))
     run.history(max_records=cut)
     engine = run.check()
     assert len(engine.records) > 300  # the comparison is not of nothing
 
 
-def test_r3_a_live_run_with_stops_and_idle_partitions_equals_the_reference(bench: Callable[..., Bench]) -> None:
-    run = bench(lambda app, event, topic: windows(app, event, topic, "20 s"))
-    rows = random_readings(run.event, 7, 160)
+def test_r3_a_live_run_with_stops_and_idle_partitions_equals_the_reference(
+    bench: Callable[[str], Started],
+) -> None:
+    run, event = bench("20 s")
+    rows = random_readings(event, 7, 160)
     for part in (rows[:60], rows[60:61], rows[61:]):  # the middle one leaves two partitions silent
         run.fill(part)
         seen: list[FlowSnapshot] = []
@@ -173,15 +127,3 @@ def test_r3_a_live_run_with_stops_and_idle_partitions_equals_the_reference(bench
         assert running.error is None
         assert all(counts.missing == 0 for counts in running.snapshot.counts)
     run.check(stopped=True)
-
-
-def until(condition: Callable[[], bool], timeout: float = 60) -> None:
-    """Waits for a condition; the test fails if it does not come true."""
-    import threading
-    import time
-
-    deadline = time.monotonic() + timeout
-    tick = threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        tick.wait(0.05)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.base.duration import duration
 from headrace.base.errors import BadStep
 from headrace.base.where import Where
+from headrace.expr.types import Columns
 
 if TYPE_CHECKING:
     from headrace.expr.on import Party
@@ -106,18 +107,21 @@ def columns(
     from headrace.expr.check import Checker, Source
     from headrace.expr.syntax import Apply, Name, Term
 
+    known = {party.name: party.columns for party in (left, right)}
     left, right = (_maybe(party, gone) for party, gone in zip((left, right), missing, strict=True))
     names = {left.name: left.columns, right.name: right.columns}
     if take is not None:
         return _chosen(select_list(take, (), where=place, names=names), place)
-    checker = Checker(source=Source(text="", where=place), columns=(), names=names)
+    source = Source(text="", where=place)
+    checker = Checker(source=source, columns=(), names=names)
     same = shared(on)
     found: dict[str, Any] = {}
     for column in left.columns:
-        own: Term = Name(column.name, left.name)
-        if column.name in same:  # also rows without partner, of either side, have it
-            own = Apply("coalesce", (own, Name(column.name, right.name)))
+        own = Name(column.name, left.name)
         found[column.name] = checker.check(own)
+        if column.name in same:  # whichever row is there has it
+            either: Term = Apply("coalesce", (own, Name(column.name, right.name)))
+            found[column.name] = Checker(source=source, columns=(), names=_alike(known, column.name)).check(either)
     clash = []
     for column in () if one_sided else right.columns:
         if column.name not in same:
@@ -147,6 +151,14 @@ def shared(on: tuple[tuple[Any, Any], ...]) -> set[str]:
     from headrace.expr.nodes import Ref
 
     return {a.name for a, b in on if isinstance(a, Ref) and isinstance(b, Ref) and a.name == b.name}
+
+
+def _alike(parties: dict[str, Columns], name: str) -> dict[str, Columns]:
+    """Both rows with a key that may be null if it may be in either."""
+    nullable = any(column.nullable for columns in parties.values() for column in columns if column.name == name)
+    return {
+        party: tuple(replace(column, nullable=nullable) for column in columns) for party, columns in parties.items()
+    }
 
 
 def _maybe(party: Party, missing: bool) -> Party:
