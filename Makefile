@@ -27,7 +27,7 @@ run: setup  ## the stack and a little traffic; Ctrl-C stops all of it
 	@exec $(BIN)/headrace demo
 
 test: setup  ## the whole suite against real parts
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 soak: setup  ## the property tests, twenty times as deep
 	@HEADRACE_SOAK=20 $(BIN)/python -m pytest -m hypothesis --timeout 3600

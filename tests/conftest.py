@@ -1,4 +1,7 @@
-"""One embedded stack for the whole run, started part by part when a test first asks; every test has its own topic."""
+"""One embedded stack for a whole run, started part by part when a test first asks; every test has its own topic.
+
+`make test` runs two processes side by side, each with a stack of its own; the tests of a file stay together.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,6 @@ from headrace.stack.stack import Addresses
 
 if TYPE_CHECKING:
     from headrace.spark.session import Spark
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """`make test` runs two processes side by side: one has Spark, and the tests of a file stay together, since they
-    share what the file starts."""
-    for item in items:
-        together = "spark" if "spark" in getattr(item, "fixturenames", ()) else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(together))
 
 
 @pytest.fixture(scope="session")
