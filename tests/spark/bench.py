@@ -69,8 +69,15 @@ class Bench:
         if stopped:
             assert set(done) <= set(found) <= set(expected(engine.records, self.flow))
         else:
-            assert found == done
+            assert found == done, _difference(found, done)
         return engine
+
+
+def _difference(found: list[Written], wanted: list[Written]) -> str:
+    """The first records of either side that the other lacks."""
+    missing, extra = sorted(set(wanted) - set(found)), sorted(set(found) - set(wanted))
+    lines = [f"{len(found)} records, not {len(wanted)}: {len(missing)} missing, {len(extra)} that should not be"]
+    return "\n".join(lines + [f"- {one}" for one in missing[:5]] + [f"+ {one}" for one in extra[:5]])
 
 
 def until(condition: Callable[[], bool], timeout: float = 60) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import pyspark.sql.functions as sf
@@ -154,10 +156,17 @@ class Compiler:
         )  # fmt: skip
         packed = self.chain.pack(values_of(wanted, rows.values))
         if rows.gone is None:
-            key = self.chain.key_text(values_of(keys, rows.values))
+            key = self._met_by(keys, rows)
         else:  # a table's row is known by the key of its record, which a tombstone has too
             key, packed = sf.col("key"), sf.when(~rows.gone, packed)
         return self._route(replace(rows, gates=(*rows.gates, gate)), step.ordinal, key, packed, port=number)
+
+    def _met_by(self, keys: list[Any], rows: Rows) -> Any:
+        """The key as text; null if a part of it is null: such a row meets nobody (rule J6)."""
+        values = values_of(keys, rows.values)
+        text = self.chain.key_text(values)
+        there = [value.isNotNull() for value, key in zip(values, keys, strict=True) if key.nullable]
+        return sf.when(reduce(and_, there), text) if there else text
 
     def _out(self, leaving: Exit, rows: Rows) -> Route:
         broken, words = _faults([value for _, value in leaving.key], rows)
