@@ -9,6 +9,7 @@ import pytest
 import headrace as hr
 from headrace.base.errors import BadEvent, BadTime, UnknownColumn, UsageError
 from headrace.testing import Row, Rows
+from tests.reference.signs import app, send
 from tests.shapes import Payment, Reading, spend
 
 
@@ -131,3 +132,22 @@ def test_topics_can_have_different_numbers_of_partitions() -> None:
         assert t.watermark("payments") == t.time("10:00:30")
         with pytest.raises(UsageError, match="reads the topic 'readings'"):
             t.watermark("readings")
+
+
+def test_a_match_is_asked_for_by_pattern_and_key() -> None:
+    bank, signs, _ = app()
+    twice = bank.pattern("twice", key="key, what", select="list(a.value) as took").first("a", signs).times(2)
+    twice.within("1 min").matches.to(bank.topic("alerts"))
+    with hr.testing.run(bank) as t:
+        send(t, "a1 b1 a2 b2 a3")
+        t.end()
+
+        assert t.read("alerts") == [t.match("twice", key=("k", "a")), t.match("twice", key=("k", "b"))]
+        assert t.match("twice", key=("k", "a")) == {"took": [1, 2]}
+        assert t.timeouts("twice") == [{"took": [3]}]
+        with pytest.raises(UsageError, match="0 matches for the key"):
+            t.match("twice", key=("k", "c"))
+        with pytest.raises(UsageError, match="there is no step 'twise'"):
+            t.match("twise", key="k")
+        with pytest.raises(UsageError, match=r"signs has no \.timeouts"):
+            t.timeouts("signs")

@@ -54,6 +54,11 @@ class Pattern(Meeting):
     def due(self, state: Any) -> int | None:
         return pattern.due(self._spec, state)
 
+    def _give(self, made: list[Given]) -> None:
+        """Both ports alike: the test kit asks for matches by the name of their pattern."""
+        for port, row in made:
+            self.put_aside([row], port)
+
     def _told(self, key: Key, found: Found) -> Given:
         values = self._values(self._back(output(self._spec.output, found.rows)))
         return "rows" if found.kind == MATCH else "timeouts", self.made(key, found.time, found.cause, values)

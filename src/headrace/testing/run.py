@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, time, timedelta
 from difflib import get_close_matches
@@ -11,14 +11,16 @@ from typing import Any
 from headrace.base.clock import HandClock, from_micros, micros, utc
 from headrace.base.duration import duration, show
 from headrace.base.errors import BadTime, UsageError
+from headrace.base.ids import stable_id
+from headrace.base.keys import key_text
 from headrace.model.app import App
 from headrace.model.event import EventType, event_type
 from headrace.plan.plan import Exit, build
-from headrace.reference.batch import END, Arrival, Batch, Record, Tombstone
+from headrace.reference.batch import END, Arrival, Batch, Record, Tombstone, Travelling
 from headrace.reference.counts import Counts
 from headrace.reference.engine import Engine
 from headrace.reference.frontier import Watermark
-from headrace.testing.rows import Rows
+from headrace.testing.rows import Row, Rows
 
 Arrived = tuple[int, int, int, tuple[Any, ...] | Tombstone]
 """Time, partition, offset, values."""
@@ -171,6 +173,22 @@ class Run:
         """Rows of a join that found no partner."""
         return self._aside(step, "unmatched")
 
+    def match(self, pattern: str, *, key: Any) -> Row:
+        """The one match that a pattern has found for a key, as its `.matches` has it; `key` is a tuple where the
+        pattern's key has several columns."""
+        text = key_text(key if isinstance(key, tuple) else (key,))
+        known = (self._app.name, self._app.version, pattern, text)
+        rows = self._aside(pattern, "rows", lambda row: row.id == stable_id(*known, row.cause))
+        if len(rows) != 1:
+            raise UsageError(f"{pattern} has {len(rows)} matches for the key {text!r}",
+                             why=self._note() if not rows else f"\n{rows}",
+                             fix="read them where they are sent: t.read(topic)")  # fmt: skip
+        return rows[0]
+
+    def timeouts(self, pattern: str) -> Rows:
+        """Partial matches of a pattern whose time was up; also if no stream reads them."""
+        return self._aside(pattern, "timeouts")
+
     def duplicates(self, step: str) -> Rows:
         """Rows that a dedup left out."""
         return self._aside(step, "duplicates")
@@ -212,7 +230,7 @@ class Run:
                     moving.row(topic, partition, at, clock)
             engine.batch(Batch(rows, watermark or moving.at(clock), clock))
 
-    def _aside(self, step: str, port: str) -> Rows:
+    def _aside(self, step: str, port: str, wanted: Callable[[Travelling], bool] = lambda _: True) -> Rows:
         self.counts(step)  # says so if there is no such step
         for engine in self._engines:
             for found in engine.flow.steps:
@@ -221,7 +239,7 @@ class Run:
                     if columns is None:
                         raise UsageError(f"{step} has no .{port}")
                     names = [column.name for column in columns]
-                    return Rows(names, (row.values for row in engine.aside.get((step, port), ())))
+                    return Rows(names, (row.values for row in engine.aside.get((step, port), ()) if wanted(row)))
         raise AssertionError("counts knew the step")
 
     def _note(self) -> str:
