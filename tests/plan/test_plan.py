@@ -15,6 +15,7 @@ from headrace.plan.explain import explain
 from headrace.plan.horizon import horizon
 from headrace.plan.modes import MODES, why_not
 from headrace.plan.plan import build
+from tests.reference.ads import Click, User, ads
 from tests.reference.shop import Order, shop
 from tests.shapes import Payment, Reading, spend
 
@@ -45,6 +46,24 @@ def test_the_plan_of_views_is_golden() -> None:
 
 def test_explain_of_views_is_golden() -> None:
     assert explain(build(views())) == (GOLDEN / "views.explain").read_text()
+
+
+def joins() -> hr.App:
+    app = ads("left")
+    clicks = app.stream(Click, disorder="0 s", idle=None)
+    users = app.table(User, history="1 d")
+    clicks.enrich(users, on="user_id").to(app.topic("now"))
+    clicks.enrich(users, on="user_id", as_of="at").to(app.topic("then"))
+    return app
+
+
+def test_the_plan_of_joins_is_golden() -> None:
+    plan = build(joins())
+    assert "\n".join(text.lines(plan.flows[0])) + "\n" == (GOLDEN / "joins.plan").read_text()
+
+
+def test_explain_of_joins_is_golden() -> None:
+    assert explain(build(joins())) == (GOLDEN / "joins.explain").read_text()
 
 
 def test_an_app_without_output_is_refused() -> None:

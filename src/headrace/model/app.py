@@ -83,10 +83,12 @@ class App:
         )
         if read.disorder is not None and read.disorder < timedelta(0):
             raise BadApp("disorder is negative", why="events cannot come before they are due", where=here())
-        if read.name in self._streams and self._streams[read.name].node != read:
-            raise BadApp(f"the stream {read.name!r} is declared twice", why="names are how plans and conditions refer "
-                         "to it", fix="reuse the first, or say name=", where=here())  # fmt: skip
-        return self._streams.setdefault(read.name, Stream(self, read, refs(described.key, described.columns)))
+        known = self._streams.setdefault(read.name, Stream(self, read, refs(described.key, described.columns)))
+        if known.node != replace(read, where=known.node.where):
+            raise BadApp(f"the stream {read.name!r} is declared twice, differently",
+                         why="names are how plans and conditions refer to it", fix="reuse the first, or say name=",
+                         where=here())  # fmt: skip
+        return known
 
     @declaring("app.table(Customer)")
     def table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 
 from headrace.base.duration import show
@@ -13,6 +14,7 @@ from headrace.plan.modes import MODES, why_not
 from headrace.plan.plan import Flow, Plan, Step
 
 KEYS_GUESS = 100_000
+WIDTH = 120
 
 
 def explain(plan: Plan, *, partitions: Mapping[str, int] | None = None, shuffle_partitions: int = 2) -> str:
@@ -84,8 +86,8 @@ def _step(flow: Flow, step: Step) -> list[str]:
     if isinstance(step.node, declared.Aggregated) and not flow.reads(step.ordinal, "late"):
         said.append(_row("", "late rows are counted; nobody reads .late"))
     if isinstance(step.node, declared.Pattern):
-        said.append(_row("", "in real time rows have their turn as they arrive (rule P1); never and timeouts come at"))
-        said.append(_row("", "the end of an interval, up to two intervals late (rule R5)"))
+        words = "in real time rows have their turn as they arrive (rule P1); never and timeouts come at the end of an "
+        said.append(_row("", words + "interval, up to two intervals late (rule R5)"))
     if isinstance(step.node, declared.Aggregated):
         words = "counts every result of {}, those that replace another too: docs/windows.md"
         said += [_row("", words.format(window)) for window in _revised(flow, step)]
@@ -108,7 +110,15 @@ def _revised(flow: Flow, step: Step) -> list[str]:
 
 
 def _row(label: str, words: str) -> str:
-    return f"  {label:<11} {words}".rstrip()
+    """A label and what is said of it, in as many lines as that takes."""
+    return textwrap.fill(
+        words,
+        WIDTH,
+        initial_indent=f"  {label:<11} ",
+        subsequent_indent=" " * 14,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _size(count: float) -> str:
