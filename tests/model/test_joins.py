@@ -146,6 +146,17 @@ def test_a_table_needs_a_key(app: hr.App) -> None:
         app.table(Keyless)
 
 
+def test_a_table_of_changes_needs_no_time_of_its_own_and_no_compaction(app: hr.App) -> None:
+    @hr.event(topic="timeless", key="name")
+    class Timeless:
+        name: str
+
+    with pytest.raises(BadApp, match="has no time"):
+        app.table(Timeless)
+    app.table(Timeless, changes=True)
+    assert [(topic.name, topic.compact) for topic in app.topics] == [("timeless", False)]
+
+
 def test_a_join_prints_in_one_line(app: hr.App) -> None:
     impressions, clicks = streams(app)
 

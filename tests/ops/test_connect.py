@@ -138,3 +138,10 @@ def test_without_a_stack_the_error_says_how_to_start_one(tmp_path_factory: pytes
     with pytest.raises(StackDown, match="no kafka is running") as refused:
         hr.connect(hr.App("shop"), load({"home": str(empty)}, root=empty, env={}))
     assert "headrace up" in refused.value.fix
+
+
+def test_a_table_of_changes_is_not_for_programs(settings: Settings, broker: Broker, topic: str) -> None:
+    app = hr.App("shop")
+    customers = app.table(customer_on(topic), changes=True)
+    with hr.connect(app, settings) as c, pytest.raises(hr.HeadraceError, match="is a topic of changes"):
+        c.table(customers)

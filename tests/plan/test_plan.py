@@ -203,3 +203,16 @@ def test_explain_warns_of_a_window_that_counts_corrections_of_another() -> None:
     assert warning in told(lambda five: five, lateness="0 s", emit=hr.on_change())
     assert warning not in told(lambda five: five, lateness="0 s")
     assert warning not in told(lambda five: five.where("kind = 'final'").select("card_id, n"))
+
+
+def test_t4_a_flow_reads_a_topic_once() -> None:
+    app = hr.App("twice")
+    payments, again = app.stream(Payment, disorder="0 s"), app.stream(Payment, disorder="5 s", name="again")
+    payments.to(app.topic("a"))
+    again.to(app.topic("b"))
+    assert len(build(app).flows) == 2  # each has its own query
+
+    payments.union(again).to(app.topic("c"))
+    with pytest.raises(BadApp, match="the topic 'payments' is read twice in one flow") as caught:
+        build(app)
+    assert caught.value.where is not None

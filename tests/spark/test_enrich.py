@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import headrace as hr
 from headrace.log.broker import Broker
 from headrace.log.produce import Producer
+from headrace.log.read import read
 from headrace.observe.snapshot import FlowSnapshot
 from headrace.spark.query import Running
 from headrace.spark.session import Spark
@@ -104,3 +106,37 @@ def test_j4_a_live_run_with_stops_and_changes_equals_the_reference(run: Enrichin
         assert running.error is None
         assert all(counts.missing == 0 for counts in running.snapshot.counts)
     run.check(stopped=True)
+
+
+def test_f2_a_table_of_changes_is_what_they_leave(spark: Spark, broker: Broker, topic: str, tmp_path: Path) -> None:
+    @hr.event(topic=f"{topic}-clicks", key="user_id", time="at")
+    class Click:
+        user_id: str
+        at: datetime
+
+    @hr.event(topic=f"{topic}-users", key="user_id")
+    class User:
+        user_id: str
+        city: str
+
+    app = hr.App("bench")
+    users = app.table(User, changes=True)
+    app.stream(Click, disorder="0 s").enrich(users, on="user_id").to(app.topic(f"{topic}-out"))
+    bench = Bench(spark, broker, tmp_path, app)
+    rome, oslo, bonn = ({"user_id": "u1", "city": city} for city in ("Rome", "Oslo", "Bonn"))
+    client = broker.producer({})
+    for key, change in (
+        ("u1", {"op": "insert", "before": None, "after": rome, "version": "2026-11-03T10:00:00.000000Z"}),
+        ("u1", {"op": "update", "before": rome, "after": oslo, "version": "2026-11-03T10:00:02.000000Z"}),
+        ("u1", {"op": "update", "before": rome, "after": bonn, "version": "2026-11-03T10:00:01.000000Z"}),  # late
+        ('{"user_id": "u2"}', {"op": "c", "before": None, "after": oslo | {"user_id": "u2"}, "ts_ms": 1}),
+        ('{"user_id": "u2"}', {"op": "d", "before": {"user_id": "u2"}, "after": None, "ts_ms": 2}),
+        ('{"user_id": "u3"}', {"op": "r", "before": None, "after": bonn | {"user_id": "u3"}, "ts_ms": 1}),
+    ):
+        client.produce(f"{topic}-users", json.dumps(change), key, 0)
+    assert client.flush(20) == 0
+    bench.fill(Click(f"u{number}", DAY) for number in (1, 2, 3))
+
+    bench.history()
+
+    assert sorted(json.loads(m.value())["city"] or "" for m in read(broker, f"{topic}-out")) == ["", "Bonn", "Oslo"]

@@ -6,6 +6,7 @@ import json
 import time
 from datetime import UTC, datetime
 from decimal import Decimal
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,8 @@ def test_t3_in_history_everything_closes_at_the_end_of_input(
     with query(spark, broker, reading, checkpoint, now=True) as q:
         batches = q.batches()
         assert len(q.rows("offset")) == 100
+    read = accumulate(b["rows"] for b in batches)
+    assert [int(b["metrics"]["behind"]) for b in batches] == [100 - so_far for so_far in read]  # what is left after it
     assert batches[-1]["watermark"] == END  # a batch has run in which every timer was due
     assert batches[-1]["rows"] == 0
     assert all(b["rows"] <= 12 for b in batches)

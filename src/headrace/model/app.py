@@ -96,17 +96,19 @@ class App:
         event: type,
         *,
         history: str | timedelta | None = None,
+        changes: bool = False,
         disorder: str | timedelta = "0 s",
         idle: str | timedelta | None = "5 s",
         name: str | None = None,
     ) -> Table:
         """The latest value per key of a compacted topic. `history`: how far back versions are kept, for
-        `enrich(..., as_of=)`; `disorder` and `idle` are those of its changes, as for streams."""
+        `enrich(..., as_of=)`; `disorder` and `idle` are those of its versions, as for streams. `changes=True`: of a
+        topic of changes, {op, before, after} as a view writes them (rule F2) or as Debezium does."""
         described = self._described(event)
         if not described.key:
             raise BadApp(f"{described.name} has no key", why="a table holds one value per key",
                          fix='@hr.event(..., key="...")', where=here())  # fmt: skip
-        if not described.time:
+        if not described.time and not changes:
             raise BadApp(f"{described.name} has no time", why="of two values of a key the later version holds, in "
                          "whatever order they come", fix='@hr.event(..., time="...")', where=here())  # fmt: skip
         read = ReadTable(
@@ -115,6 +117,7 @@ class App:
             idle=None if idle is None else duration(idle),
             skew=duration("1 min"),
             history=None if history is None else duration(history),
+            changes=changes,
             name=name or described.topic,
             where=here(),
         )
@@ -122,7 +125,8 @@ class App:
         if known.read != replace(read, where=known.read.where):
             raise BadApp(f"the table {read.name!r} is declared twice, differently", fix="declare it once and reuse it",
                          where=here())  # fmt: skip
-        self._topics.setdefault(described.topic, Topic(name=described.topic, compact=True, lag=read.history))
+        lag = None if changes else read.history
+        self._topics.setdefault(described.topic, Topic(name=described.topic, compact=not changes, lag=lag))
         return known
 
     @declaring('app.pattern("guessing", key="customer_id")', why="patterns are matched per key")

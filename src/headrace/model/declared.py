@@ -40,13 +40,15 @@ class Read:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadTable:
     """A topic of versions: the rows of a table as they change, a tombstone for each that goes (rules J4 to J6).
-    `history`: how far back versions are kept for enriching as of a time; None: only the current one is asked for."""
+    `history`: how far back versions are kept for enriching as of a time; None: only the current one is asked for.
+    `changes`: its records say what was before and after, and when (rule F2), instead of the row as it is."""
 
     event: EventType
     disorder: timedelta
     idle: timedelta | None
     skew: timedelta
     history: timedelta | None
+    changes: bool
     name: str
     where: Where | None = None
 

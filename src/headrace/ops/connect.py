@@ -7,6 +7,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeVar
 
+from headrace.base.errors import UsageError
 from headrace.base.settings import Settings, load
 from headrace.log import topics
 from headrace.log.broker import Broker
@@ -59,6 +60,12 @@ class Client:
 
     def table(self, table: DeclaredTable | type[E]) -> Table[Any]:
         """The latest value per key, read from the beginning: `c.table(customers).get("u1")`, `.snapshot()`."""
+        if isinstance(table, DeclaredTable) and table.read.changes:
+            raise UsageError(
+                f"{table.name} is a topic of changes",
+                why="a program reads tables from compacted topics, which hold each row as it is",
+                fix='let the app keep one: table.to(app.topic("...", compact=True))',
+            )
         cls = table.event.cls if isinstance(table, DeclaredTable) else table
         return self._opened.enter_context(Table(self.broker, cls, app=self.app.name))
 

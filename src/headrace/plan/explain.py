@@ -59,7 +59,7 @@ def _read(flow: Flow, step: Step, partitions: Mapping[str, int]) -> list[str]:
             _row(
                 "table", f"topic {node.event.topic}{width}, key {', '.join(node.event.key)}, loaded before the streams"
             ),
-            _row("", f"version time {node.event.time}; it {time}"),
+            _row("", f"version time {'of its changes' if node.changes else node.event.time}; it {time}"),
         ]
     disorder = "marked by its producers" if node.disorder is None else f"disorder {show(node.disorder)}"
     idle = "never idle" if node.idle is None else f"idle after {show(node.idle)}"

@@ -161,6 +161,8 @@ def build(app: App) -> Plan:
     exits = tuple(walk.exit(number, output) for number, output in enumerate(app.outputs))
     _check_shapes(app, exits)
     flows = _connected(walk.steps, exits)
+    for flow in flows:
+        _check_read_once(flow)
     return Plan(app=app.name, version=app.version, flows=flows)
 
 
@@ -175,6 +177,20 @@ def _check_shapes(app: App, exits: tuple[Exit, ...]) -> None:
                 why=f"{_shape(first)} and {_shape(leaving)}",
                 fix="send them to two topics, or select the same columns first",
                 where=output.where,
+            )
+
+
+def _check_read_once(flow: Flow) -> None:
+    """A query reads a topic once: each partition has one place in the log, and one frontier."""
+    known: dict[str, Step] = {}
+    for source in flow.sources:
+        first = known.setdefault(topic_of(source), source)
+        if first is not source:
+            raise BadApp(
+                f"the topic {topic_of(source)!r} is read twice in one flow",
+                why=f"{first.name} and {source.name} read it, and a query has one frontier for each of its partitions",
+                fix="declare it once and reuse it; .alias() names it anew where it meets itself",
+                where=source.node.where,
             )
 
 

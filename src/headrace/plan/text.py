@@ -70,7 +70,8 @@ def _read(node: declared.Read) -> str:
 def _read_table(node: declared.ReadTable) -> str:
     history = "" if node.history is None else f", history {show(node.history)}"
     columns = ", ".join(map(str, node.columns))
-    return f"table {node.event.topic} by {node.event.time}{history}: {columns}"
+    by = "as its changes say" if node.changes else f"by {node.event.time}"
+    return f"table {node.event.topic} {by}{history}: {columns}"
 
 
 def _joined(node: declared.Joined) -> str:

@@ -137,6 +137,7 @@ def _topic(read: Node, counts: bool) -> dict[str, Any]:
         "idle_ms": None if read.idle is None else millis(read.idle),
         "skew_ms": millis(read.skew),
         "table": isinstance(read, ReadTable),
+        "changes": isinstance(read, ReadTable) and read.changes,
         "counts": counts,
     }
 
