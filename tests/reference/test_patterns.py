@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import headrace as hr
 from headrace.base.ids import stable_id
@@ -17,6 +21,7 @@ from headrace.plan.plan import Plan, build
 from headrace.reference.batch import END, Arrival, Batch
 from headrace.reference.engine import Engine
 from headrace.testing import Run
+from tests.properties import examples
 from tests.reference.signs import Sign, app, other, send, sign
 
 A, B, C = "what = 'a'", "what = 'b'", "what = 'c'"
@@ -67,6 +72,47 @@ def test_p1_a_row_whose_turn_has_passed_is_late() -> None:
         counts = t.counts("p")
         assert t.read("out") == []
         assert (counts.received, counts.late, counts.used, counts.held) == (3, 1, 2, 0)
+
+
+PATTERNS: list[Callable[[Pattern], Pattern]] = [
+    lambda p: p.then("b", where=f"{B} and value > a.value"),
+    lambda p: p.times(2).consecutive().then_any("b", where=B),
+    lambda p: p.or_more().greedy().until("value > 3").next("b", where=B).optional(),
+    lambda p: p.never("b", where=B),
+    lambda p: p.then(hr.group("b", where=B).then("c", where=f"{C} and value >= max(b.value)")).times(1, 2),
+]
+
+
+@given(
+    words=st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5)), max_size=12),
+    random=st.randoms(use_true_random=False),
+    declare=st.sampled_from(PATTERNS),
+    after=st.sampled_from(["none", "next", "skip past last", "to last a"]),
+)
+@examples(25)
+def test_r4_what_is_found_does_not_depend_on_order_of_arrival_and_cuts(
+    words: list[tuple[str, int]], random: Random, declare: Callable[[Pattern], Pattern], after: str
+) -> None:
+    def told(shuffle: bool) -> list[tuple[str, ...]]:
+        bank, signs, _ = app("3 s")
+        sent(declare(begun(bank, signs, after)).within("5 s"))
+        with hr.testing.run(bank) as t:
+            rows = [sign(t, second, f"{what}{value}") for second, (what, value) in enumerate(words)]
+            if shuffle:
+                rows.sort(key=lambda row: row.at + 3 * random.random() * SECOND)
+            while rows:
+                size = random.randint(1, 4) if shuffle else 1
+                t.batch(*rows[:size])
+                del rows[:size]
+            t.end()
+            assert t.counts("p").late == 0
+            return sorted(
+                (topic, str(record.time), repr(row))  # not its id: rows are known by their places in the log
+                for topic in ("out", "timeouts")
+                for row, record in zip(t.read(topic), t.records(topic), strict=True)
+            )
+
+    assert told(shuffle=True) == told(shuffle=False)
 
 
 # Rule P2: the builder
