@@ -190,6 +190,30 @@ def test_several_streams_of_one_name_are_told_apart() -> None:
     assert "signs_2.value" in [column.name for column in node.layout]
 
 
+def test_a_stream_and_a_part_of_it_are_one_input() -> None:
+    node: Any = one().then("b", SIGNS.where("value > 1")).within("1 min").matches.node
+
+    assert node.of == (SIGNS.node,)
+    assert [(flag.name, flag.test and str(flag.test)) for flag in node.flags] == [("is b", "value > 1")]
+
+
+def test_a_side_output_asked_for_twice_is_one_input() -> None:
+    once = SIGNS.dedup("value", within="1 h")
+    node: Any = empty().first("a", once.duplicates).then("b", once.duplicates).within("1 min").matches.node
+
+    assert len(node.of) == 1
+
+
+def test_flags_are_true_or_false() -> None:
+    node: Any = one().then("b", NUMBERED.select("cast(key as text) as key, note"), where="note = 'x'").within("1 min")
+    node = node.matches.node
+
+    for number in range(len(node.of)):
+        entering = node.entering(number)
+        assert [value.type for value in entering] == [column.type for column in node.layout]
+        assert not any(value.nullable for value in entering[: len(node.flags)])
+
+
 def test_matches_and_timeouts_are_two_ends_of_one_step() -> None:
     pattern = ended()
     timeouts: Any = pattern.timeouts.node

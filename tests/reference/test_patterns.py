@@ -205,7 +205,7 @@ def test_p4_never_at_the_end_matches_when_its_time_is_up() -> None:
     sent(begun(bank, signs).never("paid", others).within("5 s"))
     with hr.testing.run(bank) as t:
         t.send(sign(t, 0, "a1"), other(t, 1, "x", key="k"), sign(t, 1, "a2", key="q"), other(t, 7, "x", key="z"))
-        t.send(sign(t, 5.999, "x", key="z"))
+        t.send(sign(t, 2, "x", key="q"), sign(t, 5.999, "x", key="z"))
         assert t.read("out") == []
         t.send(sign(t, 6, "x", key="z"))
 
