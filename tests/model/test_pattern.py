@@ -63,6 +63,8 @@ REFUSED: dict[str, tuple[Callable[[], object], str, str]] = {
     "unknown key": (lambda: empty(key="kee").first("a", SIGNS), "unknown-column", "no column 'kee'"),
     "nullable key": (nullable, "bad-step", "may be null"),
     "keys of other types": (lambda: one().then("b", NUMBERED), "bad-step", "text, but int in numbered"),
+    "keys of other columns": (
+        lambda: empty(key="*").first("a", OTHERS).then("b", SIGNS.select("key, value")), "bad-step", "by name"),
     "unknown column": (lambda: one().then("b", where="valu > 0"), "unknown-column", "did you mean value"),
     "unknown column of a step": (lambda: one().then("b", where="b.valu > 0"), "unknown-column", "did you mean value"),
     "unknown column of an earlier step": (

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from headrace.base.errors import BadStep
+from headrace.expr.build import Col
+from headrace.expr.check import Source
+from headrace.expr.earlier import Rows
+from headrace.expr.nodes import Call, Expr
+from headrace.expr.on import Party
+from headrace.expr.show import show_term, untyped
+from headrace.expr.sql import term, terms
+from headrace.expr.syntax import Apply, Name, Term, Value, conjunction
 from headrace.expr.types import Column, same
 from headrace.model import declared
 from headrace.model.aggregate import result_of
@@ -17,9 +25,6 @@ from headrace.model.sequence import Written
 from headrace.model.stream import Stream
 
 if TYPE_CHECKING:
-    from headrace.expr.earlier import Rows
-    from headrace.expr.on import Party
-    from headrace.expr.syntax import Term
     from headrace.model.pattern import Pattern
 
 
@@ -85,13 +90,18 @@ class Binding:
             raise BadStep(f"{stream.called} belongs to {stream.app!r}, {pattern.name} to {pattern.app!r}",
                           why="what runs together is declared in one app", where=part.place)  # fmt: skip
         key = key_columns(pattern.key, stream.columns, part.place)
-        base, filters = _unfiltered(stream)
-        for one, other in zip(self._inputs[0].key if self._inputs else (), key, strict=False):
-            if not same(one[1].type, other[1].type):
-                raise BadStep(f"the key {one[0]} is {one[1].type}, but {other[1].type} in {stream.called}",
+        first = self._inputs[0].key if self._inputs else key
+        if [name for name, _ in first] != [name for name, _ in key]:
+            raise BadStep(f"the key of {stream.called} is {', '.join(name for name, _ in key)}",
+                          why=f"that of {self._inputs[0].name} is {', '.join(name for name, _ in first)}",
+                          fix="say the columns by name", where=part.place)  # fmt: skip
+        for (name, one), (_, other) in zip(first, key, strict=True):
+            if not same(one.type, other.type):
+                raise BadStep(f"the key {name} is {one.type}, but {other.type} in {stream.called}",
                               why="keys of different types are never equal",
-                              fix=f'cast it first: .select("cast({other[0]} as ...) as {one[0]}, ...")',
+                              fix=f'cast it first: .select("cast({name} as ...) as {name}, ...")',
                               where=part.place)  # fmt: skip
+        base, filters = _unfiltered(stream)
         number = self._place(base)
         if number is None:
             number = len(self._inputs)
@@ -115,8 +125,6 @@ class Binding:
         }  # fmt: skip
         if part.steps:
             return Group(how=part.how, steps=tuple(map(self._part, part.steps)), **how_often)
-        from headrace.expr.on import Party
-
         stream = self._of[part.name]
         base, filters = _unfiltered(stream)
         number = self._place(base)
@@ -130,15 +138,12 @@ class Binding:
         fit = self._fit(part, party, number, part.condition, f"is {part.name}", told_apart)
         return Step(name=part.name, how=part.how, input=number, fit=fit, greedy=part.greedy, until=until, **how_often)
 
-    def _fit(self, part: Written, party: Party, number: int, given: Any, name: str, filters: tuple[Any, ...]) -> Fit:
-        from headrace.expr.show import show_term, untyped
-        from headrace.expr.syntax import conjunction
-
+    def _fit(self, part: Written, party: Party, number: int, given: Any, name: str, filters: tuple[Expr, ...]) -> Fit:
         alone, condition, said = list(filters), None, [untyped(one) for one in filters]
         if given is not None:
-            rows, term = self._rows(part, party, given)
-            found = rows.condition(term)
-            said.append(term)
+            rows, wanted = self._rows(part, party, given)
+            found = rows.condition(wanted)
+            said.append(wanted)
             alone += [] if found.alone is None else [found.alone]
             if found.test is not None:
                 condition = len(self._conditions)
@@ -146,18 +151,13 @@ class Binding:
         flag = None
         if alone or len(self._inputs) > 1:
             flag = len(self._flags)
-            self._flags.append(Flag(name=name, input=number, test=_joined("and", alone)))
+            self._flags.append(Flag(name=name, input=number, test=_joined("and", alone) if alone else None))
         return Fit(flag=flag, condition=condition, text=show_term(conjunction(said)) if said else "")
 
     def _rows(self, part: Written, party: Party, given: Any) -> tuple[Rows, Term]:
-        from headrace.expr.build import Col
-        from headrace.expr.check import Source
-        from headrace.expr.earlier import Rows
-        from headrace.expr.show import show_term
-        from headrace.expr.sql import term
-
         if not isinstance(given, str | Col):
-            raise BadStep(f"the condition of {part.name} is {given!r}", why="rows taken before are not known to Python",
+            told = getattr(given, "__name__", repr(given))
+            raise BadStep(f"the condition of {part.name} is {told}", why="rows taken before are not known to Python",
                           fix="say it as text; a Python function maps or tests rows before the pattern (rule P5)",
                           where=part.place)  # fmt: skip
         source = Source(text=given if isinstance(given, str) else show_term(given.term), where=part.place)
@@ -167,10 +167,6 @@ class Binding:
     # -- what comes out
 
     def _output(self) -> tuple[Rows, Named]:
-        from headrace.expr.check import Source
-        from headrace.expr.earlier import Rows
-        from headrace.expr.sql import terms
-
         pattern = self._pattern
         seldom = set(_seldom(pattern.parts))
         taken = {name: _maybe(party) if name in seldom else party for name, party in self._taken.items()}
@@ -179,8 +175,8 @@ class Binding:
         rows = Rows(source, result_of, taken, keys=keys)
         listed = terms(source, over_rows=True) if pattern.select is not None else list(self._usual(keys))
         found: dict[str, Any] = {}
-        for given, term in listed:
-            name, value = rows.chosen(given, term)
+        for given, one in listed:
+            name, value = rows.chosen(given, one)
             if name in found:
                 raise BadStep(f"two columns are named {name!r}", fix='say select="... as ..."', where=pattern.place)
             if any(node.fails for node in value.walk()):
@@ -192,8 +188,6 @@ class Binding:
     def _usual(self, keys: dict[str, Column]) -> Iterator[tuple[str, Term]]:
         """The name of the pattern, the key, and of each step the columns of the last row it took; how many rows, where
         that is not clear."""
-        from headrace.expr.syntax import Apply, Name, Value
-
         yield "pattern", Value(self._pattern.name)
         yield from ((name, Name(name)) for name in keys)
         repeated = set(_repeated(self._pattern.parts))
@@ -222,7 +216,7 @@ class _Shared:
         self.base = base
         self.name = name
         self.key = key
-        self.parts: dict[tuple[Any, ...], Stream] = {}
+        self.parts: dict[tuple[Expr, ...], Stream] = {}
 
     def node(self, pattern: Pattern) -> declared.Node:
         """Rows that some step could take: the one part there is, or all parts together."""
@@ -231,11 +225,11 @@ class _Shared:
             return stream.node
         if () in self.parts:
             return self.base
-        either = _joined("or", [_joined("and", list(filters)) for filters in self.parts])
+        either = _joined("or", [_joined("and", filters) for filters in self.parts])
         return declared.Filter(of=self.base, condition=either, where=pattern.place)
 
 
-def _unfiltered(stream: Stream) -> tuple[declared.Node, tuple[Any, ...]]:
+def _unfiltered(stream: Stream) -> tuple[declared.Node, tuple[Expr, ...]]:
     node, filters = stream.node, []
     while isinstance(node, declared.Filter):
         filters.append(node.condition)
@@ -250,10 +244,8 @@ def _same(one: declared.Node, other: declared.Node) -> bool:
     return one is other
 
 
-def _joined(op: str, conditions: list[Any]) -> Any:
-    from headrace.expr.nodes import Call
-
-    return reduce(lambda one, other: Call(op=op, args=(one, other)), conditions) if conditions else None
+def _joined(op: str, conditions: Sequence[Expr]) -> Expr:
+    return reduce(lambda one, other: Call(op=op, args=(one, other)), conditions)
 
 
 def _maybe(party: Party) -> Party:
