@@ -226,7 +226,7 @@ def test_matches_and_timeouts_are_two_ends_of_one_step() -> None:
 def test_only_columns_that_somebody_asks_for_are_kept() -> None:
     node: Any = one(select="key").then("b", where="value > last(a.value)").within("1 min").matches.node
 
-    assert [column.name for column in node.layout] == ["key key", "signs.value"]
+    assert [column.name for column in node.layout] == ["key(key)", "signs.value"]
 
 
 def test_patterns_print_in_one_line() -> None:

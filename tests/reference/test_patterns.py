@@ -223,7 +223,7 @@ def test_p5_conditions_over_earlier_rows_of_another_stream() -> None:
     sent(travel)
     (flag_a, flag_b), (condition,) = travel._node.flags, travel._node.conditions
     assert (str(flag_a.test), str(flag_b.test)) == (A, "price > 2")  # over the row alone: before the step
-    assert str(condition.test) == 'others.what <> "last(a.note)"'
+    assert str(condition.test) == "others.what <> last(a.note)"
     with hr.testing.run(bank) as t:
         t.send(Sign("k", "a", 1, t.time("10:00"), "home"))
         t.send(other(t, 1, "home", "3.00"), other(t, 2, "away", "2.00"), other(t, 3, "away", "2.01"))

@@ -145,7 +145,7 @@ class Rows:
             raise self.source.error(UnknownColumn, f"there is no column {term.name!r}", term.at,
                                     why=f"without the name of a step it is one of the key: {', '.join(self.keys)}",
                                     fix=fix)  # fmt: skip
-        name = f"key {term.name}"
+        name = f"key({term.name})"
         key = Ask(name=name, fn="last", column=name, of=column.type, type=column.type, nullable=False)
         return self._asked(key, term)
 

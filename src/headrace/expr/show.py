@@ -106,7 +106,8 @@ def _level(term: Term) -> int:
 
 def _identifier(name: str) -> str:
     plain = name.isascii() and name.isidentifier() and name.lower() not in _RESERVED
-    return name if plain else '"' + name.replace('"', '""') + '"'
+    slot = name.endswith(")")  # named by the words that ask for it (earlier.py)
+    return name if plain or slot else '"' + name.replace('"', '""') + '"'
 
 
 def _constant(value: Constant) -> str:

@@ -117,7 +117,7 @@ class Pattern:
     @property
     def key(self) -> tuple[str, ...]:
         """The key's columns, if all of them come out under their own names."""
-        out = {name for name, value in self.values if getattr(value, "name", "") == f"key {name}"}
+        out = {name for name, value in self.values if getattr(value, "name", "") == f"key({name})"}
         names = tuple(name for name, _ in self.keys[0])
         return names if out.issuperset(names) else ()
 
@@ -127,7 +127,7 @@ class Pattern:
         inputs."""
         return (
             *(Column(flag.name, BOOL) for flag in self.flags),
-            *(Column(f"key {name}", value.type) for name, value in self.keys[0]),
+            *(Column(f"key({name})", value.type) for name, value in self.keys[0]),
             *(Column(f"{self.names[input]}.{c.name}", c.type, True) for input, c in self.needed),
         )
 

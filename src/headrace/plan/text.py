@@ -113,10 +113,7 @@ def _pattern(node: declared.Pattern) -> str:
     steps = ", ".join(_taking(node, item) for item in node.steps)
     within = f"{'keep' if node.kept else 'within'} {show(node.within)}"
     after = f"after a match {node.after}{f' {node.to}' if node.to else ''}"
-    values = _values(node.values)
-    for ask in node.asks:
-        values = values.replace(f'"{ask.name}"', ask.name)  # a slot is told as it was written, not as an odd name
-    return f"pattern by {names(node.keys[0])}: {steps}; {within}; {after}: {values}"
+    return f"pattern by {names(node.keys[0])}: {steps}; {within}; {after}: {_values(node.values)}"
 
 
 def _taking(node: declared.Pattern, item: matched.Step | matched.Group) -> str:
