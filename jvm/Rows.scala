@@ -11,10 +11,11 @@ object Verdict {
   final val USED = 1 // passed on
   final val LATE = 2
   final val DUPLICATE = 3
-  final val NAN = 4 // dead letter: a float that is no number (rule B3)
-  final val OVERFLOW = 5 // dead letter: a sum would leave 128 bits (rule D5)
+  final val FILTERED = 4
+  final val NAN = 5 // dead letter: a float that is no number (rule B3)
+  final val OVERFLOW = 6 // dead letter: a sum would leave 128 bits (rule D5)
 
-  val names: Array[String] = Array("held", "used", "late", "duplicate", "nan", "overflow")
+  val names: Array[String] = Array("held", "used", "late", "duplicate", "filtered", "nan", "overflow")
 }
 
 object Times {

@@ -66,7 +66,7 @@ object Stage {
 /** What a stage is told: who it works for, and its steps. */
 case class StageSpec(app: String, version: String, topics: Array[String], byClock: Boolean, steps: Array[StepSpec])
 
-/** A window or dedup has one input and tells its `output`; a row step (RowStep) has `ports` instead. `having` is a
+/** A window, dedup or changed has one input and tells its `output`; a row step (RowStep) has `ports` instead. `having` is a
   * window's only condition, over its output; those of a row step see its first input, then columns of their own. */
 case class StepSpec(
     ordinal: Int,

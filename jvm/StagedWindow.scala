@@ -1,4 +1,4 @@
-/** A window or dedup in its stage: rows go into it one by one, results come out when time moves. */
+/** A window, dedup or changed in its stage: rows go into it one by one, results come out when time moves. */
 package headrace
 
 import java.nio.charset.StandardCharsets.UTF_8
@@ -135,6 +135,7 @@ final class StagedWindow(stage: StageSpec, spec: StepSpec, counts: Array[Long]) 
         counts(Counters.DUPLICATES) += 1
         if (spec.emits(Stage.DUPLICATES))
           rowsOut.add(changed(chain, spec.ordinal, Stage.DUPLICATES, chain.getBinary(Stage.KEY), chain.getBinary(Stage.PAYLOAD)))
+      case Verdict.FILTERED => counts(Counters.FILTERED) += 1
       case dead => bury(chain, dead, 0, payload)
     }
   }

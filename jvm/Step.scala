@@ -39,7 +39,7 @@ object Step {
 
   /** The step of a spec as Python writes it (`spec.as_json()`).
     * `places`: where each aggregate's argument stands in a row's args (-1: none); `args`: the kinds of the args
-    * (null: no aggregate asks for it); `results`: the kinds of the values; `topics`: the flow's, by source number. */
+    * (null: nobody asks for it); `results`: the kinds of the values; `topics`: the flow's, by source number. */
   def of(spec: JsonNode, places: Array[Int], args: Array[Kind], results: Array[Kind], topics: Array[String]): Step[State] = {
     lazy val tally = new Tally(spec.get("aggregates"), places, args)
     val step = spec.get("step").asText match {
@@ -48,6 +48,7 @@ object Step {
       case "sliding" => new Sliding(spec, tally, args, results, topics)
       case "forever" => new Forever(spec, tally, results)
       case "dedup" => new Dedup(spec)
+      case "changed" => new Changed(spec, args)
     }
     step.asInstanceOf[Step[State]]
   }

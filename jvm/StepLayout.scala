@@ -1,5 +1,7 @@
-/** A window or dedup of a stage, and where its columns stand in the payloads of its rows. */
+/** A window, dedup or changed of a stage, and where its columns stand in the payloads of its rows. */
 package headrace
+
+import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
 
@@ -24,12 +26,15 @@ final class StepLayout(stage: StageSpec, spec: StepSpec) {
   /** One text column as key is the key itself; others are kept in the state, since results tell them. */
   val keyKept: Boolean = spec.keys > 1 || (spec.keys == 1 && spec.input(0).kind != TextKind)
 
+  /** Columns that `changed` looks at. */
+  private lazy val compared: Set[Int] = Option(node.get("values")).toSet[JsonNode].flatMap(_.elements.asScala.map(_.asInt))
+
   val keyKinds: Array[ValueKind] = Array.tabulate(spec.keys)(kindAt)
 
   val step: Step[State] = Step.of(
     node,
     places,
-    Array.tabulate(columns)(i => if (i >= spec.keys && i < arguments) kindAt(i) else null),
+    Array.tabulate(columns)(i => if ((i >= spec.keys && i < arguments) || compared(i)) kindAt(i) else null),
     spec.output.takeRight(aggregates).map(field => ValueKind.of(field.kind.spark)),
     stage.topics
   )

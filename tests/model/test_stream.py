@@ -59,6 +59,13 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: payments().window(hr.tumbling("1 h", time="processing"), lateness="1 s"),
         "bad-window",
     ),
+    "changes without key": (lambda: payments().map(lambda p: p, to=Page).changes("url", keep="1 h"), "bad-step"),
+    "changes kept for no time": (lambda: payments().changes("country", keep="0 s"), "bad-step"),
+    "changes of an expression": (lambda: payments().changes("amount * 2", keep="1 h"), "expression-refused"),
+    "changes without keep": (lambda: payments().changes("country"), "bad-call"),  # type: ignore[call-arg]
+    "a sample of more than all": (lambda: payments().sample(10, by="card_id"), "bad-step"),
+    "a sample of nothing": (lambda: payments().sample(0, by="card_id"), "bad-step"),
+    "a sample by what may be null": (lambda: readings().sample(0.1, by="note"), "bad-step"),
     "random key": (lambda: payments().key_by("rand()"), "expression-refused"),
     "nullable key": (lambda: readings().key_by("note"), "bad-step"),
     "late of a filter": (lambda: payments().where("amount > 0").late, "bad-step"),

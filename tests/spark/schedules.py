@@ -9,14 +9,15 @@ from random import Random
 from types import ModuleType
 from typing import Any
 
-from headrace.steps import aggregate, dedup, forever, session, slices, sliding
+from headrace.steps import aggregate, changed, dedup, forever, session, slices, sliding
 from headrace.steps.emission import Policy
 from headrace.steps.row import LATE, Result, Row
 
 TOPICS = ("orders", "payments")
 SECOND = 1_000_000
 STEPS: dict[str, ModuleType] = {
-    "slices": slices, "session": session, "sliding": sliding, "forever": forever, "dedup": dedup
+    "slices": slices, "session": session, "sliding": sliding, "forever": forever, "dedup": dedup,
+    "changed": changed,
 }  # fmt: skip
 SHORT = 2  # digits after the point of the short decimal; the long one has 38 digits and can leave 128 bits
 SPARK = {
@@ -63,6 +64,7 @@ def case_of(random: Random, pace: list[Pace] | None = None, *, by_clock: bool = 
     kind = random.choice((*STEPS, "slices", "slices"))
     spec = _spec(random, kind, by_clock)
     aggregates = spec.get("aggregates", ())
+    compared = random.choices([of for of in SPARK if of != "float"], k=len(spec.get("values", ())))
     having = None
     if aggregates and spec["having"]:
         having = {"value": 0, "least": random.randint(0, 3)}  # the first aggregate is a count then
@@ -76,12 +78,12 @@ def case_of(random: Random, pace: list[Pace] | None = None, *, by_clock: bool = 
             time = step.top - behind * SECOND + random.randint(0, 3) * unit
             offset += 1
             id = random.choice(("", "", random.randbytes(16).hex()))
-            args = [value_of(random, a["of"], a["scale"]) for a in aggregates]
+            args = [value_of(random, a["of"], a["scale"]) for a in aggregates] + [_few(random, of) for of in compared]
             rows.append([time, random.randint(0, 1), random.randint(0, 2), offset, id, args])
         batches.append({"rows": rows, "before": step.before, "watermark": step.watermark, "clock": step.clock})
     return {
         "spec": spec,
-        "types": [None if not a["of"] else spark_type(a) for a in aggregates],
+        "types": [None if not a["of"] else spark_type(a) for a in aggregates] + [SPARK[of] for of in compared],
         "results": [result_type(a) for a in aggregates],
         "topics": TOPICS,
         "having": having,
@@ -92,6 +94,9 @@ def case_of(random: Random, pace: list[Pace] | None = None, *, by_clock: bool = 
 def _spec(random: Random, kind: str, by_clock: bool) -> dict[str, Any]:
     if kind == "dedup":
         return dedup.Spec(within=random.choice((1, 10, 60)) * SECOND).as_json()
+    if kind == "changed":
+        count = random.randint(1, 2)
+        return changed.Spec(keep=random.choice((1, 10, 60)) * SECOND, values=tuple(range(count))).as_json()
     having = random.random() < 0.3
     values: dict[str, Any] = {
         "having": having,
@@ -148,6 +153,11 @@ def result_type(a: dict[str, Any]) -> str:
             return spark_type(a)
 
 
+def _few(random: Random, of: str) -> Any:
+    """One of two values or null, so that a key's rows often say the same."""
+    return value_of(Random(random.randint(0, 2)), "decimal" if of == "long" else of, SHORT if of == "decimal" else 0)
+
+
 def value_of(random: Random, of: str, scale: int) -> Any:
     if not of or random.random() < 0.15:
         return None
@@ -184,7 +194,7 @@ def run_python(case: Case) -> list[Any]:
 
     for batch in case["batches"]:
         verdicts: list[str] = [""] * len(batch["rows"])
-        rows = sorted((_row(case["spec"], row), number) for number, row in enumerate(batch["rows"]))
+        rows = sorted((_row(case["types"], row), number) for number, row in enumerate(batch["rows"]))
         for row, number in rows:
             verdicts[number] = module.step(spec, state, row, batch["before"])
         for row, number in reversed([(row, number) for row, number in rows if verdicts[number] == LATE]):
@@ -213,11 +223,10 @@ def _made(spec: dict[str, Any]) -> Any:
     return STEPS[spec["step"]].Spec(**values)
 
 
-def _row(spec: dict[str, Any], row: list[Any]) -> Row:
+def _row(types: list[str | None], row: list[Any]) -> Row:
     time, src, part, off, id, args = row
     plain = tuple(
-        bytes.fromhex(v) if v is not None and a["of"] == "bytes" else v
-        for a, v in zip(spec.get("aggregates", ()), args, strict=True)
+        bytes.fromhex(v) if v is not None and type == "binary" else v for type, v in zip(types, args, strict=True)
     )
     return Row(time, (time, src, part, off, id), plain, id or f"{TOPICS[src]}/{part}/{off}")
 

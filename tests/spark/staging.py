@@ -98,6 +98,7 @@ def check_counts(terms: dict[str, int], python: list[dict[str, Any]], batch: int
     expected = {
         "in": len(said["verdicts"]),
         "used": verdicts["used"] + said["used"],
+        "filtered": verdicts["filtered"],
         "late": verdicts["late"],
         "dead": verdicts["nan"] + verdicts["overflow"],
         "duplicates": verdicts["duplicate"],

@@ -56,8 +56,12 @@ def test_many_steps_in_one_query_say_what_python_says(feed: Feed) -> None:
             check_counts(feed.counts.get(batch + 1, {}).get(str(number), {}), python, batch)
 
 
+def _windowed(case: Case) -> bool:
+    return case["spec"]["step"] not in ("dedup", "changed")
+
+
 def _step(number: int, case: Case) -> dict[str, Any]:
-    windowed = case["spec"]["step"] != "dedup"
+    windowed = _windowed(case)
     args = [field(f"a{i}", kind) for i, kind in enumerate(case["types"]) if kind is not None]
     named = ("key text", "window_start time", "window_end time", "kind text", "revision int")
     values = [field(f"v{i}", kind) for i, kind in enumerate(case["results"])]
@@ -67,8 +71,8 @@ def _step(number: int, case: Case) -> dict[str, Any]:
         "name": f"step-{number}",
         "hold_ms": 0,
         "spec": case["spec"],
-        "inputs": [[field("k0", "string"), *args, note] if windowed else [note]],
-        "output": [*(field(*name.split()) for name in named), *values] if windowed else [note],
+        "inputs": [[field("k0", "string"), *args, note] if windowed else [*args, note]],
+        "output": [*(field(*name.split()) for name in named), *values] if windowed else [*args, note],
         "keys": 1 if windowed else 0,
         "emits": [1] if windowed else [2],
     }
@@ -78,13 +82,14 @@ def _chain_rows(spark: Spark, cases: list[Case], steps: list[dict[str, Any]]) ->
     """All cases' rows as rows of the chain, by batch."""
     groups = []
     for number, case in enumerate(cases):
-        windowed = case["spec"]["step"] != "dedup"
-        types = ["string", *(t for t in case["types"] if t is not None), "string"] if windowed else ["string"]
+        types = [t for t in case["types"] if t is not None]
+        types = ["string", *types, "string"] if _windowed(case) else [*types, "string"]
         rows = []
         for batch in case["batches"]:
             for row in batch["rows"]:
                 args = [v for v, t in zip(row[5], case["types"], strict=True) if t is not None]
-                rows.append([f"case-{number}", *args, f"note {row[3]}"] if windowed else [f"note {row[3]}"])
+                key = [f"case-{number}"] if _windowed(case) else []
+                rows.append([*key, *args, f"note {row[3]}"])
         groups.append({"types": types, "rows": rows})
     packed = [iter(payloads) for payloads in json.loads(spark.jvm.Pure.packed(json.dumps(groups)))]
     found: list[list[dict[str, Any]]] = [[] for _ in cases[0]["batches"]]
@@ -127,8 +132,8 @@ def _spoken(feed: Feed, cases: list[Case]) -> dict[tuple[int, int], list[Any]]:
 
 
 def _payload_types(case: Case, port: int) -> list[str]:
-    if case["spec"]["step"] == "dedup":
-        return ["string"]
+    if not _windowed(case):
+        return [*case["types"], "string"]
     if port == 1:
         return ["string", "timestamp"]
     return ["string", "timestamp", "timestamp", "string", "bigint", *case["results"]]
@@ -137,12 +142,12 @@ def _payload_types(case: Case, port: int) -> list[str]:
 def _expected(number: int, case: Case, batch: int, said: dict[str, Any]) -> list[Any]:
     found: list[Any] = []
     rows, before = case["batches"][batch]["rows"], case["batches"][batch]["before"]
-    for (time, src, part, off, id, _), verdict in zip(rows, said["verdicts"], strict=True):
+    for (time, src, part, off, id, args), verdict in zip(rows, said["verdicts"], strict=True):
         place = [time, src, part, off, id or None]
         if verdict == "late":
             found.append([1, *place, [f"note {off}", (before or 0) * 1_000]])
         elif verdict in ("used", "duplicate"):
-            found.append([0 if verdict == "used" else 2, *place, [f"note {off}"]])
+            found.append([0 if verdict == "used" else 2, *place, [*args, f"note {off}"]])
     for start, end, kind, revision, values, time, cause in said["results"]:
         id = stable_id("a", "1", f"step-{number}", f"case-{number}", cause)
         told = [f"case-{number}", start, end, kind, revision, *values]

@@ -157,6 +157,9 @@ class Col:
     def length(self) -> Col:
         return _apply("length", self)
 
+    def crc32(self) -> Col:
+        return _apply("crc32", self)
+
     def substr(self, start: Operand, count: Operand) -> Col:
         return _apply("substr", self, start, count)
 

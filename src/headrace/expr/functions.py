@@ -189,6 +189,8 @@ FUNCTIONS: dict[str, Function] = {
                        rules.takes(TEXT, TEXT, gives=BOOL)),
     "contains": _text("contains(a, b)", "b is somewhere in a", str.__contains__, "contains",
                       rules.takes(TEXT, TEXT, gives=BOOL)),
+    "crc32": Function(usage="crc32(a)", says="the checksum of its UTF-8, 0 to 4294967295: for samples and buckets",
+                      rule=rules.takes(TEXT, gives=INT), python=_plain(python.crc32), spark="crc32"),
     # time
     "extract": Function(usage="extract(hour from t)", says=f"an int, in UTC: {', '.join(EXTRACT_UNITS)}; also hour(t)",
                         rule=rules.part_of_time(EXTRACT_UNITS, INT), python=python.extract),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+import zlib
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -210,6 +211,10 @@ def _regex(pattern: str) -> str:
         else:
             parts.append({"%": ".*", "_": "."}.get(char) or re.escape(char))
     return "".join(parts)
+
+
+def crc32(text: str) -> int:
+    return zlib.crc32(text.encode())
 
 
 def trim(text: str) -> str:

@@ -89,7 +89,8 @@ def column_list(text: str, columns: Columns, *, where: Where | None = None) -> t
     for alias, term in _without_stars(sql.terms(source), columns):
         expr = checker.check(term)
         if not isinstance(expr, Ref) or alias is not None:
-            raise source.error(ExpressionRefused, f"{expr} is not the name of a column", term.at)
+            raise source.error(ExpressionRefused, f"{expr} is not the name of a column", term.at,
+                               fix="compute it in a .select(...) before")  # fmt: skip
         if expr.name in names:
             raise source.error(ExpressionRefused, f"{expr.name!r} is named twice", term.at)
         names.append(expr.name)

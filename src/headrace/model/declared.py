@@ -16,6 +16,8 @@ from headrace.model.matched import Pattern as Pattern
 from headrace.model.topic import Topic
 from headrace.model.window import Emit, Forever, Window
 
+RANK = Column("rank", INT)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
@@ -143,8 +145,29 @@ class Dedup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """Rows in which one of these columns differs from the key's last row, remembered for `keep` of event time."""
+
+    of: Node
+    keys: tuple[tuple[str, Any], ...]
+    values: tuple[str, ...]
+    keep: timedelta
+    name: str = ""
+    where: Where | None = None
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.of,)
+
+    @property
+    def columns(self) -> Columns:
+        return self.of.columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregated:
-    """Aggregates per key and window. Results have the columns of rule F2."""
+    """Aggregates per key and window. Results have the columns of rule F2. `ranked`: the one value is a list of rows of
+    these columns, and a result is a row for each of them, with its rank."""
 
     of: Node
     keys: tuple[tuple[str, Any], ...]
@@ -153,6 +176,7 @@ class Aggregated:
     emit: Emit
     values: tuple[Bound, ...]
     having: Any = None  # a condition over the result's columns
+    ranked: Columns = ()
     name: str = ""
     where: Where | None = None
 
@@ -169,7 +193,8 @@ class Aggregated:
             Column("window_end", TIME, endless),
             Column("kind", TEXT),
             Column("revision", INT),
-            *(Column(value.name, value.type, value.nullable) for value in self.values),
+            *((RANK, *self.ranked) if self.ranked else ()),
+            *(Column(value.name, value.type, value.nullable) for value in self.values if not self.ranked),
         )
 
 
@@ -274,6 +299,7 @@ Node = (
     | Project
     | MapRows
     | Dedup
+    | Changed
     | Aggregated
     | Union
     | Joined

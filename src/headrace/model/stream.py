@@ -142,6 +142,33 @@ class Stream:
             raise BadStep(f"a dedup within {show(kept)} remembers nothing", fix='say within="1 h"', where=place)
         return replace(self, node=declared.Dedup(of=self.node, id=ids, within=kept, where=place))
 
+    @declaring('.changes("country", keep="30 d")', why="keep says how long a key's last row is remembered")
+    def changes(self, columns: str, *, keep: str | timedelta) -> Stream:
+        """Only rows in which one of these columns differs from the row of the key that came before. The first row of a
+        key passes; a key is forgotten `keep` of event time after its last row."""
+        from headrace.expr import column_list
+
+        place = here()
+        if not self.key:
+            raise BadStep("changes of a stream without key", why="each row is compared with the last one of its key",
+                          fix='say .key_by("...") first', where=place)  # fmt: skip
+        names, kept = column_list(columns, self.columns, where=place), duration(keep)
+        if kept <= timedelta(0):
+            raise BadStep(f"changes kept {show(kept)} remember nothing", fix='say keep="30 d"', where=place)
+        node = declared.Changed(of=self.node, keys=self.key, values=names, keep=kept, where=place)
+        return replace(self, node=node)
+
+    @declaring('.sample(0.1, by="card_id")')
+    def sample(self, share: float, *, by: str) -> Stream:
+        """About this share of the values of `by`, with all their rows, and the same ones in every run. A smaller sample
+        is part of a larger one."""
+        place = here()
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+            raise BadStep(f"a sample of {share!r}", why="it is a share of all, more than 0 and at most 1",
+                          fix="0.1 is one in ten", where=place)  # fmt: skip
+        values = " || '/' || ".join(f"cast({value} as text)" for _, value in key_columns(by, self.columns, place))
+        return self.where(f"crc32({values}) < {round(share * 2**32)}")
+
     @declaring('.key_by("card_id"), or .key_by("country, city") for several')
     def key_by(self, columns: str) -> Stream:
         """Rows with equal keys meet: windows are per key. An event's own key is the key until then."""

@@ -7,9 +7,11 @@ from datetime import timedelta
 from typing import Any
 
 from headrace.base.duration import show
-from headrace.base.where import here
+from headrace.base.errors import BadStep
+from headrace.base.where import Where, here
+from headrace.expr.types import BYTES, Columns, list_of
 from headrace.model import declared
-from headrace.model.aggregate import Aggregate, bind_all
+from headrace.model.aggregate import Aggregate, bind, bind_all
 from headrace.model.declaring import declaring
 from headrace.model.naming import condition_of, refs
 from headrace.model.stream import Stream
@@ -45,3 +47,35 @@ class WindowedStream:
         if having is not None:
             node = replace(node, having=condition_of(having, node.columns, place))
         return Stream(self.of.app, node, refs(tuple(name for name, _ in self.of.key), node.columns))
+
+    @declaring('.top(10, by="amount")')
+    def top(self, n: int, *, by: Any) -> Stream:
+        """The n rows of the greatest values of `by`, a row for each `rank`, the greatest first; of equal ones the
+        earlier. Rows where it is null have no rank. A correction tells all ranks anew."""
+        place = here()
+        if isinstance(n, bool) or not isinstance(n, int):
+            raise BadStep(f"top({n!r}) is no count of rows", fix='.top(10, by="amount")', where=place)
+        values = bind("rows", Aggregate("top", by, n=n, where=place), self.of.columns, place)
+        ranked = self._beside_key(place)
+        node = declared.Aggregated(
+            of=self.of.node,
+            keys=self.of.key,
+            window=self.window,
+            lateness=self.lateness,
+            emit=self.emit,
+            values=(replace(values, kind="top_rows", type=list_of(BYTES)),),
+            ranked=ranked,
+            where=place,
+        )
+        return Stream(self.of.app, node, refs(tuple(name for name, _ in self.of.key), node.columns))
+
+    def _beside_key(self, place: Where | None) -> Columns:
+        """The row's columns that results do not have as key."""
+        keys = {name: str(value) for name, value in self.of.key}
+        names = [column.name for column in self.of.columns]
+        taken = [name for name in names if name in RESERVED | {"rank"} or keys.get(name, name) != name]
+        taken += ["rank"] if "rank" in keys else []
+        if taken:
+            raise BadStep(f"{taken[0]!r} is taken", why="results have another column of that name",
+                          fix=f'rename it first: .select("..., {taken[0]} as ...")', where=place)  # fmt: skip
+        return tuple(column for column in self.of.columns if column.name not in keys)

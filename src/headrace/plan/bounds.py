@@ -37,6 +37,10 @@ def bound(step: Step) -> StateBound | None:
             bytes_per_key=24,
             exact=True,
         )
+    if isinstance(node, declared.Changed):
+        compared = [column for column in node.columns if column.name in node.values]
+        words = f"what its last row said, dropped {show(node.keep)} of event time after it"
+        return StateBound(words=words, bytes_per_key=16 + _row(tuple(compared)), exact=True)
     if isinstance(node, declared.Joined):
         held = ", ".join(
             f"each row of {name} {show(reach)} of event time"
@@ -58,7 +62,7 @@ def bound(step: Step) -> StateBound | None:
         return StateBound(words=words, bytes_per_key=48 + sum(_value(c.type) for c in node.layout), exact=False)
     if not isinstance(node, declared.Aggregated):
         return None
-    values = sum(_aggregate(value) for value in node.values)
+    values = sum(_aggregate(value) for value in node.values) + node.values[0].n * _row(node.ranked)
     window, lateness = node.window, node.lateness
     if isinstance(window, Tumbling | Hopping):
         piece = slice_of(window)
@@ -122,6 +126,7 @@ def _aggregate(value: Bound) -> int:
         "first": size + 24,
         "last": size + 24,
         "top": value.n * size,
+        "top_rows": value.n * (size + 24),
         "collect": value.n * size,
     }.get(value.kind, size)
 

@@ -25,6 +25,8 @@ def _reach(step: Step) -> timedelta:
     node = step.node
     if isinstance(node, declared.Dedup | declared.Pattern):
         return node.within
+    if isinstance(node, declared.Changed):
+        return node.keep
     if isinstance(node, declared.Joined):
         return max(abs(node.lower), abs(node.upper))
     if not isinstance(node, declared.Aggregated):

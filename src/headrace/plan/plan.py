@@ -18,7 +18,7 @@ from headrace.model.topic import Topic
 from headrace.model.window import Forever, Hopping, Tumbling
 
 ZERO = timedelta(0)
-TIMED = (declared.Dedup, declared.Aggregated, declared.Joined, declared.Enriched, declared.Pattern)
+TIMED = (declared.Dedup, declared.Changed, declared.Aggregated, declared.Joined, declared.Enriched, declared.Pattern)
 """Steps that go by event time."""
 STAGED = (
     *TIMED,
@@ -262,6 +262,7 @@ _KIND = {
     declared.Project: "select",
     declared.MapRows: "map",
     declared.Dedup: "dedup",
+    declared.Changed: "changed",
     declared.Aggregated: "window",
     declared.Union: "union",
     declared.Joined: "join",

@@ -153,6 +153,7 @@ _SAID: dict[type, Callable[[Any], str]] = {
     declared.Pattern: _pattern,
     declared.MapRows: _mapped,
     declared.Dedup: lambda node: f"dedup by {names(node.id)} within {show(node.within)}",
+    declared.Changed: lambda node: f"changes of {', '.join(node.values)} by {names(node.keys)}, kept {show(node.keep)}",
     declared.Aggregated: _aggregated,
     changing.Versions: lambda node: "versions become changes",
     changing.ViewFilter: lambda node: f"rows where {node.condition}",

@@ -12,7 +12,7 @@ from headrace.reference import view
 from headrace.reference.batch import Batch, Dead, Record, Travelling
 from headrace.reference.counts import Counts
 from headrace.reference.joined import Enriched, Joined
-from headrace.reference.keyed import Dedup, Windowed
+from headrace.reference.keyed import Changed, Dedup, Windowed
 from headrace.reference.operator import Moment, Operator, Setting, Source
 from headrace.reference.pattern import Pattern
 from headrace.reference.stateless import Filter, Leaving, MapRows, Project, Union
@@ -114,6 +114,8 @@ def _operator(step: Step, setting: Setting) -> Operator:
             return MapRows(step, setting, node)
         case declared.Dedup():
             return Dedup(step, setting, node)
+        case declared.Changed():
+            return Changed(step, setting, node)
         case declared.Aggregated():
             return Windowed(step, setting, node)
         case declared.Union():

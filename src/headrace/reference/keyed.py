@@ -1,7 +1,8 @@
-"""Steps with state per key: windows and dedup, over the state machines of `steps/`."""
+"""Steps with state per key: windows, dedup and changed, over the state machines of `steps/`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import itemgetter
 from typing import Any
 
@@ -11,7 +12,9 @@ from headrace.base.errors import DoesNotFit
 from headrace.base.ids import stable_id
 from headrace.base.keys import key_text
 from headrace.expr import by_index, compile
+from headrace.expr.types import Columns
 from headrace.model import changing, declared
+from headrace.model.naming import refs
 from headrace.model.window import Sliding
 from headrace.plan.plan import Step
 from headrace.reference.batch import DERIVED, END, Dead, Travelling
@@ -20,7 +23,7 @@ from headrace.reference.stateless import Evaluate, row_of
 from headrace.reference.timers import Key, Timers
 from headrace.steps import plain
 from headrace.steps.emission import Passes
-from headrace.steps.row import DUPLICATE, HELD, LATE, MILLI, USED, Result, Row
+from headrace.steps.row import DUPLICATE, FILTERED, HELD, LATE, MILLI, USED, Result, Row
 from headrace.steps.spec import step_of
 
 _order = itemgetter(0)
@@ -29,13 +32,15 @@ _order = itemgetter(0)
 class Keyed(Operator):
     """One state per key."""
 
-    def __init__(self, step: Step, setting: Setting, node: declared.Aggregated | declared.Dedup) -> None:
+    def __init__(
+        self, step: Step, setting: Setting, node: declared.Aggregated | declared.Dedup | declared.Changed
+    ) -> None:
         super().__init__(step, setting)
         module, self._spec = step_of(node)
         self._new, self._step, self._on_time, self._due = module.State, module.step, module.on_time, module.due
-        key = node.keys if isinstance(node, declared.Aggregated) else node.id
+        key = node.id if isinstance(node, declared.Dedup) else node.keys
         self._key = row_of([value for _, value in key], node.of.columns)
-        self._args = arguments(node) if isinstance(node, declared.Aggregated) else _no_arguments
+        self._args = _arguments_of(node)
         self._hold = millis(step.hold)
         self._by_clock = step.by_clock
         self._states: dict[Key, Any] = {}
@@ -87,6 +92,8 @@ class Keyed(Operator):
                 late.append((row, state, seen))
             elif verdict is DUPLICATE:
                 duplicates.append(row)
+            elif verdict is FILTERED:
+                self.counts.filtered += 1
             else:
                 self.bury(row, verdict)
         self.counts.used += len(used)
@@ -136,13 +143,18 @@ class Dedup(Keyed):
     """Rows pass or are duplicates; time only makes it forget."""
 
 
+class Changed(Keyed):
+    """Rows pass or are filtered; time only makes it forget."""
+
+
 class Windowed(Keyed):
     """Aggregates per key and window."""
 
     def __init__(self, step: Step, setting: Setting, node: declared.Aggregated) -> None:
         super().__init__(step, setting, node)
         self._per_row = isinstance(node.window, Sliding)
-        self._back = [plain.back(value.type) for value in node.values]
+        self._ranks = bool(node.ranked)
+        self._back = [None if node.ranked else plain.back(value.type) for value in node.values]
         self._having = None if node.having is None else compile(node.having, by_index(node.columns))
 
     @property
@@ -171,10 +183,17 @@ class Windowed(Keyed):
         source = DERIVED + self.step.ordinal
         made = []
         for result in results:
-            id = stable_id(plan.app, plan.version, self.name, text, result.cause)
-            order = (result.time, source, 0, result.revision, id)
-            made.append(Travelling(order, id, result.cause, self._values(key, result)))
+            for cause, values in self._told(key, result):
+                id = stable_id(plan.app, plan.version, self.name, text, cause)
+                made.append(Travelling((result.time, source, 0, result.revision, id), id, cause, values))
         self.give(made)
+
+    def _told(self, key: Key, result: Result) -> list[tuple[str, tuple[Any, ...]]]:
+        """A result's rows and their causes: one, or one for each rank."""
+        if not self._ranks:
+            return [(result.cause, self._values(key, result))]
+        *named, rows = self._values(key, result)
+        return [(f"{result.cause}/{rank}", (*named, rank, *row)) for rank, row in enumerate(rows, 1)]
 
     def _values(self, key: Key, result: Result) -> tuple[Any, ...]:
         """The columns of rule F2."""
@@ -187,18 +206,37 @@ class Windowed(Keyed):
         return (*key, start, end, result.kind, result.revision, *told)
 
 
-def _no_arguments(values: Any) -> tuple[Any, ...]:
-    return ()
+def _columns_of(names: tuple[str, ...], columns: Columns) -> Callable[[Any], tuple[Any, ...]]:
+    """One function from a row's values to those of these columns."""
+    return row_of([value for _, value in refs(names, columns)], columns)
+
+
+def _arguments_of(node: declared.Aggregated | declared.Dedup | declared.Changed) -> Evaluate:
+    """What a step is told of a row beside its place."""
+    if isinstance(node, declared.Aggregated):
+        return arguments(node)
+    if isinstance(node, declared.Changed):
+        return _columns_of(node.values, node.of.columns)
+    return lambda values: ()
 
 
 def arguments(node: declared.Aggregated | changing.Grouped) -> Evaluate:
     """One function from a row's values to the plain arguments of all aggregates."""
+    if isinstance(node, declared.Aggregated) and node.ranked:
+        return _ranked(node)
     nothing = (None,) * len(node.values)
     if all(value.argument is None for value in node.values):
         return lambda values: nothing
     read = by_index(node.of.columns)
     functions = [_argument(value.argument, read) for value in node.values]
     return lambda values: tuple([function(values) for function in functions])
+
+
+def _ranked(node: declared.Aggregated) -> Evaluate:
+    """The one argument of top rows: what they are ranked by, and the row."""
+    read = by_index(node.of.columns)
+    by, row = _argument(node.values[0].argument, read), _columns_of(tuple(c.name for c in node.ranked), node.of.columns)
+    return lambda values: ((by(values), row(values)),)
 
 
 def _argument(expression: Any, read: Any) -> Evaluate:

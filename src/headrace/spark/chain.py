@@ -48,8 +48,8 @@ def entering(step: Step, number: int, flow: Flow) -> tuple[Columns, list[Any], l
         columns = tuple(Column(name, value.type, value.nullable) for name, value in named)
         late = whole if flow.reads(step.ordinal, "late") else ()
         return (*columns, *late), [value for _, value in named] + [c.name for c in late], [v for _, v in node.keys]
-    key = [value for _, value in node.id] if isinstance(node, declared.Dedup) else []
-    return whole, [c.name for c in whole], key
+    key = node.id if isinstance(node, declared.Dedup) else node.keys if isinstance(node, declared.Changed) else ()
+    return whole, [c.name for c in whole], [value for _, value in key]
 
 
 def given(node: declared.Joined | declared.Enriched, port: str) -> Columns:

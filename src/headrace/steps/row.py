@@ -11,6 +11,7 @@ HELD = "held"  # in state, until the state it went into is dropped
 USED = "used"  # passed on
 LATE = "late"
 DUPLICATE = "duplicate"
+FILTERED = "filtered"
 NAN = "nan"  # dead letter: a float that is no number (rule B3)
 OVERFLOW = "overflow"  # dead letter: a sum would leave 128 bits (rule D5)
 DEAD = (NAN, OVERFLOW)

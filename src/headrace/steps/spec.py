@@ -15,6 +15,7 @@ from headrace.model.window import AtClose, Emit, Hopping, Session, Sliding, Tumb
 from headrace.steps import (
     aggregate,
     as_of,
+    changed,
     changelog,
     current,
     dedup,
@@ -43,6 +44,9 @@ def step_of(node: declared.Node, *, unmatched: bool = False, arrival: bool = Fal
     match node:
         case declared.Dedup():
             return dedup, dedup.Spec(within=_micros(node.within))
+        case declared.Changed():
+            names = [column.name for column in node.of.columns]
+            return changed, changed.Spec(keep=_micros(node.keep), values=tuple(map(names.index, node.values)))
         case declared.Joined():
             bounds = {"lower": _micros(node.lower), "upper": _micros(node.upper)}
             return interval_join, interval_join.Spec(how=node.how, unmatched=unmatched, **bounds)

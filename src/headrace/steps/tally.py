@@ -18,6 +18,7 @@ class Tally:
         self.algebras = tuple(algebra(spec) for spec in specs)
         self.removable = all(a.removable for a in self.algebras)
         self._floats = tuple(i for i, spec in enumerate(specs) if spec.of == "float")
+        self._ranks = any(spec.kind == "top_rows" for spec in specs)  # then it is the only one
         self._sums = tuple(i for i, a in enumerate(self.algebras) if isinstance(a, ExactSum))
 
     def empty(self) -> list[Any]:
@@ -26,7 +27,7 @@ class Tally:
     def refuses(self, states: list[Any] | None, row: Row) -> str:
         """Why the row cannot be counted here, or "": asked before `add`, so that a refused row leaves no trace."""
         for i in self._floats:
-            value = row.args[i]
+            value = row.args[i][0] if self._ranks else row.args[i]
             if value is not None and not math.isfinite(value):
                 return NAN
         for i in self._sums:
