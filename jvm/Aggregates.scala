@@ -276,6 +276,7 @@ object Algebra {
     case "distinct_approx" => new Distinct(at, kind, 0)
     case "quantile" => new Quantile(at, kind, spec.get("q").asDouble)
     case "top" => new Top(at, kind, spec.get("n").asInt)
+    case "top_rows" => new TopRows(at, kind, spec.get("n").asInt)
     case "collect" => new Collect(at, kind, spec.get("n").asInt)
     case name => of(name, at, kind, spec.get("precision").asInt)
   }

@@ -6,6 +6,7 @@ import java.util.ArrayList
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BasePredicate, BoundReference, Expression, GenericInternalRow, InterpretedUnsafeProjection, JoinedRow, Predicate, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types.TimestampType
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -145,22 +146,41 @@ final class StagedWindow(stage: StageSpec, spec: StepSpec, counts: Array[Long]) 
     val used = step.onTime(state, watermark, clock, passes, results)
     var i = 0
     while (i < results.size) {
-      rowsOut.add(sent(results.get(i)))
+      if (layout.ranked) sendRanks(results.get(i)) else send(results.get(i), results.get(i).cause, rowOf(results.get(i)))
       i += 1
     }
     used
   }
 
-  private def sent(result: Result): InternalRow = {
-    val id = Ids.stable(stage.app, stage.version, spec.name, new String(key, UTF_8), result.cause)
-    val told = resultOut(rowOf(result)).copy().getBytes // a copy: the projection writes the next row into the same bytes
+  private def send(result: Result, cause: String, row: InternalRow): Unit = {
+    val id = Ids.stable(stage.app, stage.version, spec.name, new String(key, UTF_8), cause)
+    val told = resultOut(row).copy().getBytes // a copy: the projection writes the next row into the same bytes
     // No watermark before: the hold keeps results from being late for the next step, whatever W(k-1) was.
-    new GenericInternalRow(Array[Any](
-      spec.ordinal, Stage.ROWS, key, result.time, Times.NONE, Stage.DERIVED + spec.ordinal, 0, result.revision, id, told))
+    rowsOut.add(new GenericInternalRow(Array[Any](
+      spec.ordinal, Stage.ROWS, key, result.time, Times.NONE, Stage.DERIVED + spec.ordinal, 0, result.revision, id, told)))
   }
 
-  /** The columns of rule F2. */
+  /** Top rows: one for each rank, its columns after it. */
+  private def sendRanks(result: Result): Unit = {
+    val first = spec.keys + StagedWindow.NAMED + 1
+    val rows = result.values(0).asInstanceOf[ArrayData]
+    (0 until rows.numElements()).foreach { i =>
+      val row = HeldRow.unpacked(rows.getBinary(i), spec.output.length - first)
+      val told = named(result)
+      told(first - 1) = i + 1L
+      (first until told.length).foreach(at => told(at) = row.get(at - first, spec.output(at).kind.spark))
+      send(result, s"${result.cause}/${i + 1}", new GenericInternalRow(told))
+    }
+  }
+
   private def rowOf(result: Result): InternalRow = {
+    val told = named(result)
+    System.arraycopy(result.values, 0, told, spec.keys + StagedWindow.NAMED, result.values.length)
+    new GenericInternalRow(told)
+  }
+
+  /** The columns of rule F2; the values are left open. */
+  private def named(result: Result): Array[Any] = {
     val told = new Array[Any](spec.output.length)
     var i = 0
     while (i < spec.keys) {
@@ -172,7 +192,10 @@ final class StagedWindow(stage: StageSpec, spec: StepSpec, counts: Array[Long]) 
     told(i + 1) = if (bounded) result.end else null
     told(i + 2) = UTF8String.fromString(result.kind)
     told(i + 3) = result.revision
-    System.arraycopy(result.values, 0, told, i + 4, result.values.length)
-    new GenericInternalRow(told)
+    told
   }
+}
+
+object StagedWindow {
+  final val NAMED = 4 // columns between the key's and the values: start, end, kind, revision
 }

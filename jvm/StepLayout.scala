@@ -13,6 +13,9 @@ final class StepLayout(stage: StageSpec, spec: StepSpec) {
 
   val columns: Int = spec.input.length
 
+  /** Whether its one aggregate is of rows: a result tells them one by one. */
+  val ranked: Boolean = aggregates == 1 && node.get("aggregates").get(0).get("kind").asText == "top_rows"
+
   /** The payload of a window: its key's columns, the arguments of its aggregates, and for late rows all columns.
     * `places`: of each aggregate's argument (-1: none); `arguments`: where they end. */
   val (places, arguments) = {
@@ -20,6 +23,7 @@ final class StepLayout(stage: StageSpec, spec: StepSpec) {
     val found = Array.tabulate(aggregates) { i =>
       if (node.get("aggregates").get(i).get("of").asText.isEmpty) -1 else { next += 1; next - 1 }
     }
+    if (ranked) next += 1 // the row after what it is ranked by
     (found, next)
   }
 
@@ -35,7 +39,7 @@ final class StepLayout(stage: StageSpec, spec: StepSpec) {
     node,
     places,
     Array.tabulate(columns)(i => if ((i >= spec.keys && i < arguments) || compared(i)) kindAt(i) else null),
-    spec.output.takeRight(aggregates).map(field => ValueKind.of(field.kind.spark)),
+    if (ranked) Array(ValueKind.of("array<binary>")) else spec.output.takeRight(aggregates).map(field => ValueKind.of(field.kind.spark)),
     stage.topics
   )
 

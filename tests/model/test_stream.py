@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,10 @@ class Page:
 
 def pages() -> hr.Stream:
     return hr.App("site").stream(Page, disorder="30 s")
+
+
+def hourly(stream: hr.Stream) -> Any:
+    return stream.window(hr.tumbling("1 h"), lateness="0 s")
 
 
 REFUSED: dict[str, tuple[Callable[[], object], str]] = {
@@ -66,6 +71,14 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "a sample of more than all": (lambda: payments().sample(10, by="card_id"), "bad-step"),
     "a sample of nothing": (lambda: payments().sample(0, by="card_id"), "bad-step"),
     "a sample by what may be null": (lambda: readings().sample(0.1, by="note"), "bad-step"),
+    "the top no rows": (lambda: hourly(payments()).top(0, by="amount"), "bad-aggregate"),
+    "the top half row": (lambda: hourly(payments()).top(0.5, by="amount"), "bad-step"),
+    "top rows by lists": (lambda: hourly(pages()).top(1, by="tags"), "bad-aggregate"),
+    "a rank already": (lambda: hourly(payments().select("card_id, amount as rank")).top(1, by="rank"), "bad-step"),
+    "top rows with two columns of a name": (
+        lambda: hourly(payments().key_by("lower(country) as country")).top(1, by="amount"),
+        "bad-step",
+    ),
     "random key": (lambda: payments().key_by("rand()"), "expression-refused"),
     "nullable key": (lambda: readings().key_by("note"), "bad-step"),
     "late of a filter": (lambda: payments().where("amount > 0").late, "bad-step"),

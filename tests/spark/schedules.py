@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from types import ModuleType
 from typing import Any
@@ -59,10 +59,11 @@ def pace_of(random: Random, batches: int, start: int) -> list[Pace]:
     return found
 
 
-def case_of(random: Random, pace: list[Pace] | None = None, *, by_clock: bool = True) -> Case:
-    """A random step over random rows. `by_clock`: results may follow the batch's clock."""
+def case_of(random: Random, pace: list[Pace] | None = None, *, by_clock: bool = True, ranked: float = 0.1) -> Case:
+    """A random step over random rows. `by_clock`: results may follow the batch's clock; `ranked`: how many windows are
+    of their top rows, whose argument comes with the row."""
     kind = random.choice((*STEPS, "slices", "slices"))
-    spec = _spec(random, kind, by_clock)
+    spec = _spec(random, kind, by_clock, ranked)
     aggregates = spec.get("aggregates", ())
     compared = random.choices([of for of in SPARK if of != "float"], k=len(spec.get("values", ())))
     having = None
@@ -79,11 +80,13 @@ def case_of(random: Random, pace: list[Pace] | None = None, *, by_clock: bool = 
             offset += 1
             id = random.choice(("", "", random.randbytes(16).hex()))
             args = [value_of(random, a["of"], a["scale"]) for a in aggregates] + [_few(random, of) for of in compared]
+            args += [random.randbytes(2).hex()] if is_ranked(spec) else []
             rows.append([time, random.randint(0, 1), random.randint(0, 2), offset, id, args])
         batches.append({"rows": rows, "before": step.before, "watermark": step.watermark, "clock": step.clock})
     return {
         "spec": spec,
-        "types": [None if not a["of"] else spark_type(a) for a in aggregates] + [SPARK[of] for of in compared],
+        "types": [None if not a["of"] else spark_type(a) for a in aggregates]
+        + [SPARK[of] for of in (*compared, *["bytes"] * is_ranked(spec))],
         "results": [result_type(a) for a in aggregates],
         "topics": TOPICS,
         "having": having,
@@ -91,7 +94,11 @@ def case_of(random: Random, pace: list[Pace] | None = None, *, by_clock: bool = 
     }
 
 
-def _spec(random: Random, kind: str, by_clock: bool) -> dict[str, Any]:
+def is_ranked(spec: dict[str, Any]) -> bool:
+    return any(a["kind"] == "top_rows" for a in spec.get("aggregates", ()))
+
+
+def _spec(random: Random, kind: str, by_clock: bool, ranked: float) -> dict[str, Any]:
     if kind == "dedup":
         return dedup.Spec(within=random.choice((1, 10, 60)) * SECOND).as_json()
     if kind == "changed":
@@ -104,6 +111,8 @@ def _spec(random: Random, kind: str, by_clock: bool) -> dict[str, Any]:
             aggregate_of(random, "count" if having and i == 0 else "", i) for i in range(random.randint(1, 4))
         ),
     }
+    if random.random() < ranked:
+        values = {"having": False, "aggregates": (replace(aggregate_of(random, "top", 0), kind="top_rows"),)}
     lateness = random.choice((0, 0, 5, 30)) * SECOND
     if kind == "sliding":
         return sliding.Spec(size=random.choice((1, 10, 45)) * SECOND, lateness=lateness, **values).as_json()
@@ -147,6 +156,8 @@ def result_type(a: dict[str, Any]) -> str:
             return f"decimal({a['precision']},{a['scale'] + 4 * (a['kind'] == 'avg')})"
         case "avg" | "quantile":
             return "double"
+        case "top_rows":
+            return "array<binary>"
         case "top" | "collect":
             return f"array<{spark_type(a)}>"
         case _:
@@ -194,7 +205,7 @@ def run_python(case: Case) -> list[Any]:
 
     for batch in case["batches"]:
         verdicts: list[str] = [""] * len(batch["rows"])
-        rows = sorted((_row(case["types"], row), number) for number, row in enumerate(batch["rows"]))
+        rows = sorted((_row(case, row), number) for number, row in enumerate(batch["rows"]))
         for row, number in rows:
             verdicts[number] = module.step(spec, state, row, batch["before"])
         for row, number in reversed([(row, number) for row, number in rows if verdicts[number] == LATE]):
@@ -223,11 +234,13 @@ def _made(spec: dict[str, Any]) -> Any:
     return STEPS[spec["step"]].Spec(**values)
 
 
-def _row(types: list[str | None], row: list[Any]) -> Row:
+def _row(case: Case, row: list[Any]) -> Row:
     time, src, part, off, id, args = row
-    plain = tuple(
-        bytes.fromhex(v) if v is not None and type == "binary" else v for type, v in zip(types, args, strict=True)
+    plain: tuple[Any, ...] = tuple(
+        bytes.fromhex(v) if v is not None and type == "binary" else v
+        for type, v in zip(case["types"], args, strict=True)
     )
+    plain = (plain,) if is_ranked(case["spec"]) else plain
     return Row(time, (time, src, part, off, id), plain, id or f"{TOPICS[src]}/{part}/{off}")
 
 

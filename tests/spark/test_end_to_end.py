@@ -86,6 +86,13 @@ def windows(app: hr.App, event: type, topic: str, disorder: str) -> None:
         most=hr.max("spent"), n=hr.sum("n"), having="n > 2"
     )
     often.to(out("often"))
+    readings.changes("note, count", keep="3 min").to(out("changes"))
+    readings.sample(0.5, by="sensor, reading_id").to(out("sample"))
+    top = readings.window(hr.tumbling("2 min"), lateness="1 min").top(2, by="price")
+    top.to(out("top"))
+    top.late.to(out("top-late"))
+    session_of = readings.key_by("note is null as silent, sensor").window(hr.session(gap="1 min"), lateness="1 min")
+    session_of.top(3, by="value").to(out("top-sessions"))
 
 
 Started = tuple[Bench, type]

@@ -244,3 +244,34 @@ def test_the_spec_is_plain_json() -> None:
     assert KINDS["avg of money"].as_json() == {
         "name": "x", "kind": "avg", "of": "decimal", "scale": 2, "precision": 22, "n": 0, "q": 0.0,
     }  # fmt: skip
+
+
+TOP_ROWS = Spec(name="x", kind="top_rows", of="int", n=3)
+
+
+def test_top_rows_are_the_rows_of_the_greatest_values_and_of_equal_ones_the_first() -> None:
+    values = [(1, "a"), (5, "b"), (None, "c"), (5, "d"), (3, "e"), (5, "f"), (9, "g")]
+
+    assert told(TOP_ROWS, values) == ["g", "b", "d"]
+    assert told(TOP_ROWS, [(None, "a")]) == []
+
+
+@examples(100)
+@given(st.lists(st.tuples(st.none() | st.integers(0, 3), st.integers()), max_size=12), st.data())
+def test_top_rows_merge_in_any_grouping(values: list[Any], data: st.DataObject) -> None:
+    """Against sorting all rows."""
+    all_rows = rows(values)
+    parts: list[list[Row]] = [[], [], []]
+    for row in all_rows:
+        parts[data.draw(st.integers(0, 2))].append(row)
+    data.draw(st.randoms(use_true_random=False)).shuffle(parts)
+    ranked = sorted((row for row in all_rows if row.args[0][0] is not None), key=lambda r: (-r.args[0][0], r.order))
+
+    assert merged(TOP_ROWS, parts) == [row.args[0][1] for row in ranked[:3]]
+
+
+def test_what_top_rows_are_ranked_by_must_be_a_number() -> None:
+    tally = Tally((Spec(name="x", kind="top_rows", of="float", n=3),))
+
+    assert tally.refuses(None, rows([(math.nan, "a")])[0]) == NAN
+    assert tally.refuses(None, rows([(None, "a")])[0]) == ""

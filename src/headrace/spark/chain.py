@@ -13,7 +13,7 @@ from typing import Any
 import pyspark.sql.functions as sf
 
 from headrace.base.ids import stable_id
-from headrace.expr.types import Column, Columns
+from headrace.expr.types import BYTES, Column, Columns
 from headrace.model import declared
 from headrace.plan.plan import Exit, Flow, Plan, Step
 from headrace.spark.columns import column
@@ -35,6 +35,7 @@ def ddl(columns: Columns) -> str:
 def entering(step: Step, number: int, flow: Flow) -> tuple[Columns, list[Any], list[Any]]:
     """What a staged step is handed by its n-th input: the columns of the payload, the expressions behind them, and the
     key. A window gets its key columns, its aggregates' arguments, and all columns only if somebody reads its late rows.
+    An expression may be the name of a column, or names: these columns, packed into one.
     """
     node = step.node
     whole = node.inputs[number].columns
@@ -46,8 +47,10 @@ def entering(step: Step, number: int, flow: Flow) -> tuple[Columns, list[Any], l
         named = [(f"k{n}", value) for n, (_, value) in enumerate(node.keys)]
         named += [(f"a{n}", v.argument) for n, v in enumerate(node.values) if v.argument is not None]
         columns = tuple(Column(name, value.type, value.nullable) for name, value in named)
+        row = (Column("row", BYTES),) if node.ranked else ()
         late = whole if flow.reads(step.ordinal, "late") else ()
-        return (*columns, *late), [value for _, value in named] + [c.name for c in late], [v for _, v in node.keys]
+        wanted = [value for _, value in named] + [tuple(c.name for c in node.ranked) for _ in row]
+        return (*columns, *row, *late), wanted + [c.name for c in late], [v for _, v in node.keys]
     key = node.id if isinstance(node, declared.Dedup) else node.keys if isinstance(node, declared.Changed) else ()
     return whole, [c.name for c in whole], [value for _, value in key]
 
@@ -72,6 +75,10 @@ class Chain:
     def pack(self, values: Sequence[Any]) -> Any:
         """Values as one binary column."""
         return self._call("pack", sf.struct(*(v.alias(f"c{n}") for n, v in enumerate(values))))
+
+    def values(self, wanted: Sequence[Any], at: Mapping[str, Any]) -> list[Any]:
+        """Expressions as `entering` gives them, as Spark columns."""
+        return [self.pack(values_of(one, at)) if isinstance(one, tuple) else values_of([one], at)[0] for one in wanted]
 
     def unpacked(self, schema: str) -> Any:
         """The payload's columns, as a struct of this DDL."""

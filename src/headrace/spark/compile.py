@@ -14,6 +14,7 @@ from typing import Any
 
 import pyspark.sql.functions as sf
 
+from headrace.expr import Expr
 from headrace.expr.types import Columns
 from headrace.model import declared
 from headrace.plan.plan import Exit, Flow, Plan, Step
@@ -150,11 +151,11 @@ class Compiler:
 
     def _into(self, step: Step, number: int, rows: Rows) -> Route:
         _, wanted, keys = entering(step, number, self.flow)
-        broken, words = _faults([e for e in (*wanted, *keys) if not isinstance(e, str)], rows)
+        broken, words = _faults([e for e in (*wanted, *keys) if isinstance(e, Expr)], rows)
         gate = Gate() if broken is None else Gate(
             fault=self.chain.counted(broken, step.ordinal, "dead", ""), dead=self._dead(rows, words)
         )  # fmt: skip
-        packed = self.chain.pack(values_of(wanted, rows.values))
+        packed = self.chain.pack(self.chain.values(wanted, rows.values))
         if rows.gone is None:
             key = self._met_by(keys, rows)
         else:  # a table's row is known by the key of its record, which a tombstone has too
