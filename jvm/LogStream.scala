@@ -58,8 +58,11 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
   /** The ends of tables that are read before any stream. A bounded run needs that only of those that do not count: the
     * others have their place in time beside the streams. */
   private def toLoad(places: Seq[Place]): Map[Place, Long] = {
-    val tables = places.map(p => p -> spec.topics(p.topic)).collect { case (p, t) if t.table && !(bound.isDefined && t.counts) => p }
-    bound.map(ends => tables.map(p => p -> ends(p)).toMap).getOrElse(broker.latest(tables))
+    val tables = places.filter(p => spec.topics(p.topic).table)
+    bound match {
+      case Some(ends) => ends.filter { case (p, _) => tables.contains(p) && !spec.topics(p.topic).counts }
+      case scala.None => broker.latest(tables)
+    }
   }
 
   private def started(places: Seq[Place]): Map[Place, Long] = spec.start match {
