@@ -216,6 +216,12 @@ def test_flags_are_true_or_false() -> None:
         assert not any(value.nullable for value in entering[: len(node.flags)])
 
 
+def test_a_condition_may_be_built_from_columns() -> None:
+    node: Any = one().then("b", where=hr.col.value > 3).within("1 min").matches.node
+
+    assert str(node.flags[0].test) == "value > 3"
+
+
 def test_matches_and_timeouts_are_two_ends_of_one_step() -> None:
     pattern = ended()
     timeouts: Any = pattern.timeouts.node

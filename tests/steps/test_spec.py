@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import headrace as hr
-from headrace.steps.pattern_nfa import Nfa, compiled
+from headrace.model.pattern_check import MOST_ROWS
+from headrace.steps.pattern_nfa import MOST_POSITIONS, Nfa, compiled
 from headrace.steps.pattern_steps import Group, Step, is_never
 from headrace.steps.spec import step_of
 from tests.properties import DEPTH
@@ -31,6 +32,10 @@ def test_p2_what_the_verbs_say_is_the_automaton(seed: int) -> None:
     spec = step_of(node)[1]
     wanted = compiled(steps, 30_000_000)
     assert shown(spec.nfa, lambda flag: str(node.flags[flag].test)) == shown(wanted, letter)
+
+
+def test_a_declaration_is_refused_where_the_automaton_would_be() -> None:
+    assert MOST_ROWS == MOST_POSITIONS
 
 
 def sequence(begin: Callable[..., Any], items: tuple[Item, ...], signs: hr.Stream) -> Any:
