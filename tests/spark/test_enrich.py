@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -140,3 +143,66 @@ def test_f2_a_table_of_changes_is_what_they_leave(spark: Spark, broker: Broker, 
     bench.history()
 
     assert sorted(json.loads(m.value())["city"] or "" for m in read(broker, f"{topic}-out")) == ["", "Bonn", "Oslo"]
+
+
+def test_r5_in_real_time_rows_are_enriched_as_they_come_also_over_a_restart(
+    spark: Spark, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    @hr.event(topic=f"{topic}-clicks", key="user_id", time="at", id="click_id")
+    class Click:
+        click_id: str
+        user_id: str
+        at: datetime
+
+    @hr.event(topic=f"{topic}-users", key="user_id", time="since")
+    class User:
+        user_id: str
+        city: str
+        since: datetime
+
+    app = hr.App("bench")
+    clicks = app.stream(Click, disorder="1 min")
+    users = app.table(User, history="1 h")
+    clicks.enrich(users, on="user_id").to(app.topic(f"{topic}-now"))
+    clicks.enrich(users, on="user_id", as_of="at", wait="0 s").to(app.topic(f"{topic}-then"))
+    bench = Bench(spark, broker, tmp_path, app)
+    sent = itertools.count()
+    cities = lambda name: {row["city"] for row in map(json.loads, values(broker, f"{topic}-{name}"))}  # noqa: E731
+
+    def click_until(name: str, city: str | None, at: datetime) -> None:
+        """Topics have no order between them: a click may overtake a version."""
+
+        def seen() -> bool:
+            bench.fill([Click(f"k{next(sent)}", "u1", at), Click(f"k{next(sent)}", "nobody", at)])
+            return city in cities(name)
+
+        until(seen)
+
+    bench.fill([User("u1", "Rome", DAY)])
+    with in_real_time(bench):
+        click_until("now", "Rome", DAY + timedelta(seconds=9))
+        bench.fill([User("u1", "Oslo", DAY + timedelta(seconds=5))])
+        click_until("now", "Oslo", DAY + timedelta(seconds=9))
+        click_until("then", "Oslo", DAY + timedelta(seconds=9))
+    with in_real_time(bench):
+        bench.fill([User("u1", "Bonn", DAY + timedelta(seconds=7))])
+        click_until("then", "Bonn", DAY + timedelta(seconds=9))
+
+    assert cities("then") == {None, "Rome", "Oslo", "Bonn"}
+    assert {row["city"] for row in map(json.loads, values(broker, f"{topic}-now")) if row["user_id"] == "nobody"} == {
+        None
+    }
+
+
+@contextmanager
+def in_real_time(bench: Bench) -> Iterator[None]:
+    running = Running(bench.spark, bench.job("realtime"), lambda _: None)
+    try:
+        yield
+    finally:
+        running.stop()
+    assert running.error is None
+
+
+def values(broker: Broker, topic: str) -> list[bytes]:
+    return [message.value() for message in read(broker, topic)]
