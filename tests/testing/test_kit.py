@@ -9,6 +9,7 @@ import pytest
 import headrace as hr
 from headrace.base.errors import BadEvent, BadTime, UnknownColumn, UsageError
 from headrace.testing import Row, Rows
+from tests.reference.shop import Order, order, shop, user
 from tests.reference.signs import app, send
 from tests.shapes import Payment, Reading, spend
 
@@ -151,3 +152,17 @@ def test_a_match_is_asked_for_by_pattern_and_key() -> None:
             t.match("twise", key="k")
         with pytest.raises(UsageError, match=r"signs has no \.timeouts"):
             t.timeouts("signs")
+
+
+def test_a_table_is_what_a_reader_of_the_topic_holds_now() -> None:
+    with hr.testing.run(shop()[0]) as t:
+        t.send(user(t, "10:00"), order(t, "10:01", "o2"), order(t, "10:02", "o1"), order(t, "10:03", "o2", amount=7))
+        t.delete(Order, "o1", at=t.time("10:04"))
+
+        assert t.table("view", "order_id, amount") == [{"order_id": "o2", "amount": 7}]
+        assert [row.order_id for row in t.read("view")] == ["o2", "o1", "o2", "o1"]
+
+
+def test_a_topic_that_is_no_view_is_no_table() -> None:
+    with hr.testing.run(spend()) as t, pytest.raises(UsageError, match="is no table"):
+        t.table("card-spend")

@@ -54,6 +54,8 @@ class Bound:
     nullable: bool = False
 
     def __str__(self) -> str:
+        if self.kind == "top_rows":
+            return f"top {self.n} by {self.argument}"
         inside = [str(self.argument)] if self.argument is not None else []
         inside += [str(self.n)] if self.n else []
         inside += [f"{self.q:g}"] if self.kind == "quantile" else []
