@@ -12,6 +12,8 @@ from headrace.base.errors import PartitionMismatch, StackDown, TopicMissing
 from headrace.base.settings import Settings, load
 from headrace.log import topics
 from headrace.log.broker import Broker
+from headrace.log.read import read
+from headrace.log.record import is_mark
 from headrace.model.topic import Topic
 
 NOON = datetime(2026, 11, 3, 12, tzinfo=UTC)
@@ -145,3 +147,13 @@ def test_a_table_of_changes_is_not_for_programs(settings: Settings, broker: Brok
     customers = app.table(customer_on(topic), changes=True)
     with hr.connect(app, settings) as c, pytest.raises(hr.HeadraceError, match="is a topic of changes"):
         c.table(customers)
+
+
+def test_t7_a_program_marks_what_it_has_sent(settings: Settings, broker: Broker, topic: str) -> None:
+    app, payment = hr.App("shop"), payment_on(topic)
+    app.stream(payment, disorder=hr.marked())
+    with hr.connect(app, settings) as c:
+        c.send(payment("p1", "c1", hr.money(1), NOON))
+        c.mark(payment, NOON)
+        c.mark(app.topic(topic), NOON, partition=0)
+    assert sum(is_mark(message) for message in read(broker, topic)) == topics.width(broker, topic) + 1

@@ -44,7 +44,7 @@ class Client:
         self.app = app
         self.broker = broker
         self._opened = ExitStack()
-        self._senders: dict[type, Producer] = {}
+        self._senders: dict[type | Topic, Producer] = {}
 
     def producer(self, what: type | Topic, **options: Any) -> Producer:
         """Sends events of a class to its topic; options are those of `Producer`: spread, acks, linger, ..."""
@@ -77,19 +77,19 @@ class Client:
         for kind in kinds:
             self._senders[kind].flush()
 
-    def mark(self, event: type, at: datetime, *, partition: int | None = None) -> None:
-        """Promises that no event of this class older than `at` follows; see `Producer.mark`."""
-        sender = self._sender(event)
+    def mark(self, what: type | Topic, at: datetime, *, partition: int | None = None) -> None:
+        """Promises that nothing older than `at` follows in the topic of an event; see `Producer.mark`."""
+        sender = self._sender(what)
         sender.mark(at, partition=partition)
         sender.flush()
 
     def close(self) -> None:
         self._opened.close()
 
-    def _sender(self, kind: type) -> Producer:
-        if kind not in self._senders:
-            self._senders[kind] = self.producer(kind)
-        return self._senders[kind]
+    def _sender(self, what: type | Topic) -> Producer:
+        if what not in self._senders:
+            self._senders[what] = self.producer(what)
+        return self._senders[what]
 
     def __enter__(self) -> Client:
         return self
