@@ -63,6 +63,10 @@ class Condition:
     asks: tuple[Any, ...]
     test: Any
 
+    @property
+    def slots(self) -> Columns:
+        return tuple(Column(ask.name, ask.type, True) for ask in self.asks)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:

@@ -24,7 +24,7 @@ EXIT = 1_000_000
 """Chain rows with step EXIT + n go to the flow's n-th exit."""
 DEAD = 2_000_000
 """Chain rows that go to dead letters; their payload is a whole record (letters.py)."""
-PORTS = {"rows": 0, "late": 1, "duplicates": 2, "unmatched": 3}
+PORTS = {"rows": 0, "late": 1, "duplicates": 2, "unmatched": 3, "timeouts": 4}
 
 
 def ddl(columns: Columns) -> str:
@@ -35,6 +35,7 @@ def ddl(columns: Columns) -> str:
 def entering(step: Step, number: int, flow: Flow) -> tuple[Columns, list[Any], list[Any]]:
     """What a staged step is handed by its n-th input: the columns of the payload, the expressions behind them, and the
     key. A window gets its key columns, its aggregates' arguments, and all columns only if somebody reads its late rows.
+    A pattern gets one layout from all its inputs.
     An expression may be the name of a column, or names: these columns, packed into one.
     """
     node = step.node
@@ -43,6 +44,8 @@ def entering(step: Step, number: int, flow: Flow) -> tuple[Columns, list[Any], l
         return whole, [c.name for c in whole], [pair[number] for pair in node.on]
     if isinstance(node, declared.Enriched):
         return whole, [c.name for c in whole], list(node.on) if number == 0 else []
+    if isinstance(node, declared.Pattern):
+        return node.layout, list(node.entering(number)), [value for _, value in node.keys[number]]
     if isinstance(node, declared.Aggregated):
         named = [(f"k{n}", value) for n, (_, value) in enumerate(node.keys)]
         named += [(f"a{n}", v.argument) for n, v in enumerate(node.values) if v.argument is not None]
@@ -55,9 +58,12 @@ def entering(step: Step, number: int, flow: Flow) -> tuple[Columns, list[Any], l
     return whole, [c.name for c in whole], [value for _, value in key]
 
 
-def given(node: declared.Joined | declared.Enriched, port: str) -> Columns:
-    """The payload of a join's rows as its kernel gives them: both rows one after the other, null where there is none;
-    beside the rows that come out as they should, which side it is of, and of a late one the watermark it met."""
+def given(node: declared.Joined | declared.Enriched | declared.Pattern, port: str) -> Columns:
+    """The payload of rows as their kernel gives them. Of a pattern: the slots. Of a join: both rows one after the
+    other, null where there is none; beside the rows that come out as they should, which side it is of, and of a late
+    one the watermark it met."""
+    if isinstance(node, declared.Pattern):
+        return node.given
     both = tuple(
         Column(f"{name}.{c.name}", c.type, True)
         for name, of in zip(node.names, node.inputs, strict=True)

@@ -45,11 +45,12 @@ class Rows:
 
 @dataclass(slots=True)
 class Compiler:
-    """Compiles one flow."""
+    """Compiles one flow. `arrival`: in real time rows have their turn as they come (rule P1)."""
 
     plan: Plan
     flow: Flow
     chain: Chain
+    arrival: bool = False
     _counting: set[tuple[int, int]] = field(default_factory=set)  # inputs counted already, on another copy of the rows
 
     def records(self, source: Any) -> Any:
@@ -57,7 +58,7 @@ class Compiler:
         frame = routed(source, self._from_source())
         for level in range(1, self.flow.levels + 1):
             steps = [s for s in self.flow.steps if s.staged and s.level == level]
-            frame = staged(self.chain, self.plan, self.flow, steps, frame)
+            frame = staged(self.chain, self.plan, self.flow, steps, frame, self.arrival)
             frame = routed(frame, [*self._onward(level), *self._from_stage(steps)])
         return self._encoded(frame)
 
@@ -96,8 +97,9 @@ class Compiler:
         return routes
 
     def _given(self, node: declared.Node, port: str, columns: Columns) -> tuple[dict[str, Any], Any]:
-        """A port's columns, and the payload if it holds just these: a join's kernel gives both rows as they are."""
-        if not isinstance(node, declared.Joined | declared.Enriched):
+        """A port's columns, and the payload if it holds just these: kernels of joins and patterns give what the columns
+        are made of."""
+        if not isinstance(node, declared.Joined | declared.Enriched | declared.Pattern):
             return self.chain.fields(columns), sf.col("payload")
         raw = self.chain.fields(given(node, port))
         if isinstance(node, declared.Enriched) and port == "late":

@@ -95,7 +95,7 @@ def start(spark: Spark, job: Job) -> Any:
         _check_interval(spark, job)
     with translated(spark.log):
         source = read_log(spark, job.source(), client)
-        records = Compiler(job.plan, job.flow, Chain(spark)).records(source)
+        records = Compiler(job.plan, job.flow, Chain(spark), arrival=job.mode == "realtime").records(source)
         if job.span.emit_from is not None:
             records = records.where((records["time"] >= micros(job.span.emit_from)) | records["time"].isNull())
         writer = records.writeStream.outputMode("update").queryName(f"{job.plan.app}/{job.flow.name}")

@@ -13,26 +13,26 @@ from headrace.expr.types import Columns
 from headrace.model import declared
 from headrace.plan.plan import Flow, Plan, Step
 from headrace.spark.chain import DEAD, PORTS, Chain, ddl, entering, given
-from headrace.spark.columns import column
+from headrace.spark.columns import column, fault
 from headrace.spark.letters import grave, no_record, topic_of
 from headrace.spark.routes import CHAIN
 from headrace.spark.workers import applied, returned
 from headrace.steps.spec import step_of
 
 
-def staged(chain: Chain, plan: Plan, flow: Flow, steps: list[Step], frame: Any) -> Any:
+def staged(chain: Chain, plan: Plan, flow: Flow, steps: list[Step], frame: Any, arrival: bool) -> Any:
     """The frame behind the stages of one level; rows of other steps pass by untouched."""
     kernels = [s for s in steps if not isinstance(s.node, declared.MapRows)]
     # Spark fires event-time or processing-time timers in one operator, not both.
     for clock in (False, True):
         chosen = [s for s in kernels if s.by_clock is clock]
         if chosen:
-            frame = _kernel(chain, plan, flow, chosen, frame, clock)
+            frame = _kernel(chain, plan, flow, chosen, frame, clock, arrival)
     functions = [s for s in steps if isinstance(s.node, declared.MapRows)]
     return _functions(chain, flow, functions, frame) if functions else frame
 
 
-def _kernel(chain: Chain, plan: Plan, flow: Flow, steps: list[Step], frame: Any, clock: bool) -> Any:
+def _kernel(chain: Chain, plan: Plan, flow: Flow, steps: list[Step], frame: Any, clock: bool, arrival: bool) -> Any:
     """One transformWithState for all these steps: it groups by (step, key)."""
     from pyspark.sql import DataFrame
 
@@ -42,7 +42,7 @@ def _kernel(chain: Chain, plan: Plan, flow: Flow, steps: list[Step], frame: Any,
         "flow": flow.name,
         "topics": flow.topics,
         "by_clock": clock,
-        "steps": [_step(flow, step) for step in steps],
+        "steps": [_step(flow, step, arrival) for step in steps],
     }
     conditions = {step.ordinal: [c._jc for c in _conditions(step.node)] for step in steps}
     return DataFrame(chain.spark.jvm.Stage.apply(frame._jdf, json.dumps(spec), conditions), chain.spark.session)
@@ -51,11 +51,20 @@ def _kernel(chain: Chain, plan: Plan, flow: Flow, steps: list[Step], frame: Any,
 def _conditions(node: declared.Node) -> list[Any]:
     """Those that the kernel itself asks."""
     if isinstance(node, declared.Aggregated) and node.having is not None:
-        return [column(node.having, {c.name: sf.col(c.name) for c in node.columns})]
+        return [_condition(node.having, node.columns)]
+    if isinstance(node, declared.Pattern):
+        return [_condition(asked.test, (*node.layout, *asked.slots)) for asked in node.conditions]
     return []
 
 
-def _step(flow: Flow, step: Step) -> dict[str, Any]:
+def _condition(test: Any, columns: Columns) -> Any:
+    """What does not fit is not true."""
+    values = {c.name: sf.col(f"`{c.name}`") for c in columns}
+    misfit = fault(test, values)
+    return column(test, values) if misfit is None else sf.when(misfit.isNull(), column(test, values))
+
+
+def _step(flow: Flow, step: Step, arrival: bool) -> dict[str, Any]:
     """What the kernel is told of a step (jvm/Stage.scala)."""
     node = step.node
     read = [port for port, _ in step.ports if flow.reads(step.ordinal, port)]
@@ -63,11 +72,13 @@ def _step(flow: Flow, step: Step) -> dict[str, Any]:
         "ordinal": step.ordinal,
         "name": step.name,
         "hold_ms": millis(step.hold),
-        "spec": step_of(node, unmatched="unmatched" in read)[1].as_json(),
+        "spec": step_of(node, unmatched="unmatched" in read, arrival=arrival)[1].as_json(),
         "inputs": [_fields(entering(step, number, flow)[0]) for number in range(len(step.inputs))],
         "emits": [PORTS[port] for port in read],
     }
-    if isinstance(node, declared.Joined | declared.Enriched):
+    if isinstance(node, declared.Pattern):
+        told["asked"] = [_fields(asked.slots) for asked in node.conditions]
+    if isinstance(node, declared.Joined | declared.Enriched | declared.Pattern):
         return told | {"ports": {PORTS[port]: _fields(given(node, port)) for port, _ in step.ports}}
     keys = len(node.keys) if isinstance(node, declared.Aggregated) else 0
     return told | {"output": _fields(node.columns), "keys": keys}
