@@ -35,9 +35,6 @@ final class Pattern(from: RowStepSpec) extends RowStep[PatternState] {
     Verdict.HELD
   }
 
-  /** A row without key follows none. */
-  override def unkeyed(row: Row, input: Int, before: Long, out: ArrayList[Given]): Int = Verdict.USED
-
   /** Rows that time has passed have their turn, in order; whatever is over between them comes out between them. */
   def onTime(state: PatternState, watermark: Long, clock: Long, out: ArrayList[Given]): Long = {
     if (watermark != Times.NONE) {
