@@ -60,12 +60,12 @@ class Feed:
             "before", "src", "part", "off", sf.unhex("id").alias("id"), sf.unbase64("payload").alias("payload"),
         )  # fmt: skip
 
-    def stage(self, frame: DataFrame, steps: list[dict[str, Any]], having: dict[int, Any], **more: Any) -> DataFrame:
+    def stage(
+        self, frame: DataFrame, steps: list[dict[str, Any]], conditions: dict[int, list[Any]], **more: Any
+    ) -> DataFrame:
         spec = {"app": "a", "version": "1", "topics": ["orders", "payments"], "by_clock": False, "steps": steps} | more
-        return DataFrame(
-            self.spark.jvm.Stage.apply(frame._jdf, json.dumps(spec), {n: [c._jc] for n, c in having.items()}),
-            self.spark.session,
-        )
+        told = {ordinal: [one._jc for one in some] for ordinal, some in conditions.items()}
+        return DataFrame(self.spark.jvm.Stage.apply(frame._jdf, json.dumps(spec), told), self.spark.session)
 
     def run(self, frame: DataFrame) -> None:
         """Takes what is there, then stops; a second run goes on from the checkpoint."""

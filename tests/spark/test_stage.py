@@ -34,7 +34,7 @@ def test_many_steps_in_one_query_say_what_python_says(feed: Feed) -> None:
     for case in cases:  # at the end of input everything closes
         case["batches"].append({"rows": [], "before": pace[-1].watermark, "watermark": END, "clock": 0})
     steps = [_step(number, case) for number, case in enumerate(cases)]
-    having = {n: sf.col("v0") >= case["having"]["least"] for n, case in enumerate(cases) if case["having"]}
+    having = {n: [sf.col("v0") >= case["having"]["least"]] for n, case in enumerate(cases) if case["having"]}
     frame = feed.stage(feed.frame(), steps, having)
     batches = _chain_rows(feed.spark, cases, steps)
     marks = [*(p.watermark for p in pace), END]
