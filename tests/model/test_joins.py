@@ -72,6 +72,17 @@ def test_columns_of_a_side_that_may_be_missing_are_nullable(app: hr.App, how: st
     assert [column.nullable for column in seen.columns] == nullable
 
 
+def test_take_may_say_every_column_of_a_row(app: hr.App) -> None:
+    impressions, clicks = streams(app)
+
+    seen = impressions.join(
+        clicks, on="user_id", within="10 min", how="left", take="impressions.*, clicks.at as clicked"
+    )
+
+    assert names(seen) == ["impression_id", "ad_id", "user_id", "at", "clicked"]
+    assert [name for name, _ in seen.key] == [name for name, _ in impressions.key]
+
+
 def test_names_with_dashes_are_written_with_underscores(app: hr.App) -> None:
     clicks, swipes = app.stream(Click, disorder="0 s"), app.stream(Swipe, disorder="0 s")
 
@@ -96,7 +107,16 @@ def mistakes() -> dict[str, tuple[Callable[[hr.App], Any], str]]:
     return {
         "no time bound": (joined(within=None), "a join without a time bound"),
         "bounds turned round": (joined(within=("10 min", "0 s")), "leaves no time"),
+        "a bound before itself": (joined(within="-5 min"), "leaves no time"),
+        "half a pair of bounds": (joined(within=("0 s",)), "is no time bound"),
         "unknown how": (joined(how="outer"), "how='outer' is not known"),
+        "a row of another name": (joined(on="impressions.user_id = click.user_id"), "no row named 'click'"),
+        "a key of one row alone": (joined(on="impressions.user_id = impressions.ad_id"), "is no key of clicks"),
+        "a constant as key": (joined(on="impressions.user_id = 'ann'"), "'ann' is no key of clicks"),
+        "a star as key": (joined(on="*"), "is no key"),
+        "everything of nobody": (joined(take="*"), "* does not say of which row"),
+        "everything of a stranger": (joined(take="click.*"), "no row named 'click'"),
+        "the other row of a semi join": (joined(how="semi", take="clicks.at"), "take asks for columns of clicks"),
         "unknown column": (joined(on="users_id"), "there is no column 'users_id'"),
         "no key": (joined(on="impressions.at > clicks.at"), "is no key"),
         "types differ": (joined(on="impressions.at = clicks.user_id"), "is time, user_id of clicks is text"),
@@ -111,6 +131,10 @@ def mistakes() -> dict[str, tuple[Callable[[hr.App], Any], str]]:
         "not the table's key": (enriched(on="clicks.click_id = users.city"), "users is not asked by its key"),
         "as of without history": (enriched(history=None, as_of="at"), "users keeps no history"),
         "as of another time": (enriched(as_of="click_id"), "is not the time of clicks"),
+        "as of no name": (enriched(as_of=hr.col.at), "is not the time of clicks"),
+        "a wait for some time": (enriched(as_of="at", wait="5 s"), "wait='5 s' is not known"),
+        "a wait for the present": (enriched(wait="0 s"), "wait without as_of"),
+        "a union with a table": (lambda app: streams(app)[0].union(app.table(User)), "users is a table"),
         "a union of different columns": (lambda app: streams(app)[0].union(streams(app)[1]), "have different columns"),
         "a union of one": (lambda app: streams(app)[0].union(), "a union of one"),
         "late of a filter": (lambda app: streams(app)[0].where("ad_id = 'a'").late, "this stream has no .late"),

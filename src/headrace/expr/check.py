@@ -75,19 +75,23 @@ class Checker:
             case _:
                 raise TypeError(f"{term!r} is no term")
 
+    def columns_of(self, row: str | None, term: Term) -> Columns:
+        """The columns of a named row, or with None of the row that needs no name."""
+        if row is None:
+            return self.columns
+        if row in self.names:
+            return self.names[row]
+        alone = f"write {term.name if isinstance(term, Name) else '*'} alone"
+        raise self.source.error(
+            UnknownColumn,
+            f"there is no row named {row!r} here",
+            term.at,
+            why=f"the named rows are {', '.join(self.names)}" if self.names else "no rows have names here",
+            fix=closest(row, self.names) or (f"it is one of {', '.join(self.names)}" if self.names else alone),
+        )
+
     def _column(self, term: Name) -> Expr:
-        if term.qualifier is None:
-            columns = self.columns
-        elif term.qualifier in self.names:
-            columns = self.names[term.qualifier]
-        else:
-            raise self.source.error(
-                UnknownColumn,
-                f"there is no row named {term.qualifier!r} here",
-                term.at,
-                why=f"the named rows are {', '.join(self.names)}" if self.names else "no rows have names here",
-                fix=closest(term.qualifier, self.names) or f"write {term.name} alone",
-            )
+        columns = self.columns_of(term.qualifier, term)
         for column in columns:
             if column.name == term.name:
                 return Ref(name=term.name, qualifier=term.qualifier, type=column.type, nullable=column.nullable)

@@ -37,6 +37,8 @@ def pairs(text: str, left: Party, right: Party, *, where: Where | None = None) -
 
 def _pair(term: Term, left: Party, right: Party, source: Source) -> tuple[Expr, Expr]:
     one, other = _sides(term, left, right, source)
+    for side, party in ((one, left), (other, right)):
+        _check_own(side, party, left, right, source)
     first = Checker(source=source, columns=left.columns).check(_bare(one, left.name))
     second = Checker(source=source, columns=right.columns).check(_bare(other, right.name))
     if not same(first.type, second.type):
@@ -64,6 +66,22 @@ def _sides(term: Term, left: Party, right: Party, source: Source) -> tuple[Term,
         why="rows meet where keys are equal; other conditions come after it, in .where(...)",
         fix=f'say on="customer_id", or on="{left.name}.x = {right.name}.y"',
     )
+
+
+def _check_own(side: Term, party: Party, left: Party, right: Party, source: Source) -> None:
+    """Each side of a key speaks of its own row, and of nothing else."""
+    found = [one for one in walk(side) if isinstance(one, Name)]
+    known = Checker(source=source, columns=(), names={left.name: left.columns, right.name: right.columns})
+    for one in found:
+        known.columns_of(one.qualifier, one)
+    if not found or any(one.qualifier not in (None, party.name) for one in found):
+        raise source.error(
+            ExpressionRefused,
+            f"{show_term(side)} is no key of {party.name}",
+            side.at,
+            why="a key is made of the columns of one row, and equals one of the other row",
+            fix=f'say on="{left.name}.x = {right.name}.y"; what concerns one row comes before it, in .where(...)',
+        )
 
 
 def _names(term: Term, row: str) -> bool:

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from headrace.base.duration import show as show_duration
 from headrace.expr.nodes import Call, Case, Cast, Expr, Literal, Ref
-from headrace.expr.syntax import Apply, CastTo, Choose, Constant, Name, Term, Value
+from headrace.expr.syntax import Apply, CastTo, Choose, Constant, Name, Star, Term, Value
 
 _LEVELS = {"or": 1, "and": 2, "not": 3, "=": 4, "<>": 4, "<": 4, "<=": 4, ">": 4, ">=": 4}
 _LEVELS |= {"distinct": 4, "is_null": 4, "in": 4, "between": 4, "like": 4}
@@ -55,6 +55,8 @@ def show_term(term: Term) -> str:
             return f"case {whens}{otherwise} end"
         case Apply():
             return _apply(term.op, term.args)
+        case Star():
+            return "*" if term.row is None else f"{_identifier(term.row)}.*"
         case _:
             raise TypeError(f"{term!r} is no term")
 

@@ -126,6 +126,8 @@ class _Reader:
             return item.alias, self._visit(item.this)
         if type(item).__name__ == "Star" and not any(item.args.values()):
             return None, Star()
+        if type(item).__name__ == "Column" and type(item.this).__name__ == "Star" and not item.args.get("db"):
+            return None, Star(item.table, at=self._span(item))
         return None, self._visit(item)
 
     def _visit(self, node: Any) -> Term:

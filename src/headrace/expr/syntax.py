@@ -70,7 +70,9 @@ class Choose(Term):
 
 @dataclass(frozen=True, slots=True)
 class Star(Term):
-    """`*` in a select list: every column there is."""
+    """`*` in a select list: every column there is; `buy.*`: every column of that row."""
+
+    row: str | None = None
 
 
 def negate(term: Term, at: Span | None = None) -> Term:

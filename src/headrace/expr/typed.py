@@ -49,11 +49,12 @@ def expression(
 def select_list(
     text: str, columns: Columns, *, where: Where | None = None, names: Mapping[str, Columns] | None = None
 ) -> tuple[tuple[str, Expr], ...]:
-    """ "card_id, amount * 2 as doubled": expressions with names; a column is named by itself, `*` is all of them."""
+    """ "card_id, amount * 2 as doubled": expressions with names; a column is named by itself, `*` is all of them,
+    `buy.*` all of a named row."""
     source = Source(text=_one_text(text, where), where=where)
     checker = Checker(source=source, columns=columns, names=names or {})
     found: dict[str, Expr] = {}
-    for given, term in _without_stars(sql.terms(source), columns):
+    for given, term in _without_stars(sql.terms(source), checker):
         expr = checker.check(term)
         name = given or (expr.name if isinstance(expr, Ref) else None)
         if name is None:
@@ -73,20 +74,24 @@ def _one_text(given: object, where: Where | None) -> str:
     )
 
 
-def _without_stars(terms: list[tuple[str | None, Term]], columns: Columns) -> Iterator[tuple[str | None, Term]]:
+def _without_stars(terms: list[tuple[str | None, Term]], checker: Checker) -> Iterator[tuple[str | None, Term]]:
     for given, term in terms:
-        if isinstance(term, Star):
-            yield from ((None, Name(column.name)) for column in columns)
-        else:
+        if not isinstance(term, Star):
             yield given, term
+            continue
+        if term.row is None and checker.names:
+            each = ", ".join(f"{name}.*" for name in checker.names)
+            raise checker.source.error(ExpressionRefused, "* does not say of which row", term.at, fix=f"write {each}")
+        for column in checker.columns_of(term.row, term):
+            yield None, Name(column.name, term.row, at=term.at)
 
 
 def column_list(text: str, columns: Columns, *, where: Where | None = None) -> tuple[str, ...]:
     """ "card_id, terminal_id": names of columns that exist, nothing else."""
-    source = Source(text=text, where=where)
+    source = Source(text=_one_text(text, where), where=where)
     checker = Checker(source=source, columns=columns)
     names: list[str] = []
-    for alias, term in _without_stars(sql.terms(source), columns):
+    for alias, term in _without_stars(sql.terms(source), checker):
         expr = checker.check(term)
         if not isinstance(expr, Ref) or alias is not None:
             raise source.error(ExpressionRefused, f"{expr} is not the name of a column", term.at,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from headrace.base.duration import duration
+from headrace.base.duration import duration, show
 from headrace.base.errors import BadStep
 from headrace.base.where import Where
 from headrace.expr.types import Columns
@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 Named = tuple[tuple[str, Any], ...]
 
 
-def check_stream(one: Stream, other: Any, place: Where | None) -> None:
-    """Refuses to join or unite a stream with what is none."""
+def check_stream(one: Stream, other: Any, place: Where | None, *, whole: bool = False) -> None:
+    """Refuses to join a stream with what is none, or with `whole` to unite it."""
     from headrace.model.stream import Stream
     from headrace.model.view import View
 
+    if isinstance(other, View) and whole:
+        raise BadStep(f"{other.called} is a table", why="it holds rows, and a union has those that come",
+                      fix=f"{other.called}.changes() is a stream of its changes", where=place)  # fmt: skip
     if isinstance(other, View):
         raise BadStep(f"{other.called} is a table", why="rows meet what it says now, or said at their time",
                       fix=f"{one.called}.enrich({other.called}, on=...)", where=place)  # fmt: skip
@@ -55,10 +58,24 @@ def check_table(stream: Stream, table: Any, as_of: str | None, place: Where | No
     while source.inputs:
         source = source.inputs[0]
     time = source.event.time if isinstance(source, Read) else ""
-    if as_of != time:
+    if not isinstance(as_of, str) or as_of != time:
         raise BadStep(f"as_of={as_of!r} is not the time of {stream.called}",
                       why="the version valid at the event's time is looked up",
                       fix=f"as_of={time!r}" if time else "", where=place)  # fmt: skip
+
+
+def check_wait(wait: Any, as_of: str | None, place: Where | None) -> None:
+    """Refuses a wait that would not be kept: a row waits for the watermark, or not at all (rule J4)."""
+    if wait is None:
+        return
+    if as_of is None:
+        raise BadStep("wait without as_of", why="a row that takes what the table says now waits for nothing",
+                      fix="leave wait out, or say as_of=", where=place)  # fmt: skip
+    if duration(wait) != timedelta(0):
+        raise BadStep(f"wait={wait!r} is not known",
+                      why="rows wait until versions up to their time are known, or not at all",
+                      fix='leave wait out, or say wait="0 s"; a disorder= of the table makes them wait longer',
+                      where=place)  # fmt: skip
 
 
 def check_app(one: Stream | View, other: Stream | View, place: Where | None) -> None:
@@ -67,11 +84,19 @@ def check_app(one: Stream | View, other: Stream | View, place: Where | None) -> 
                       why="what runs together is declared in one app", where=place)  # fmt: skip
 
 
-def bounds(within: Any) -> tuple[timedelta, timedelta]:
+def bounds(within: Any, place: Where | None) -> tuple[timedelta, timedelta]:
     """How much later the other's row may be, from and to; one duration means either way."""
-    if isinstance(within, tuple) and len(within) == 2:
+    if isinstance(within, str | timedelta):
+        either = duration(within)
+        if either < timedelta(0):
+            raise BadStep(f"within={show(either)} leaves no time", why="one duration means either way",
+                          fix=f'say within=("{show(either)}", "0 s") if the other comes before',
+                          where=place)  # fmt: skip
+        return -either, either
+    if isinstance(within, tuple | list) and len(within) == 2:
         return duration(within[0]), duration(within[1])
-    return -duration(within), duration(within)
+    raise BadStep(f"within={within!r} is no time bound", why="it is one duration, or a least and a greatest",
+                  fix='say within=("0 s", "10 min"): how much later the other may be', where=place)  # fmt: skip
 
 
 def keys(on: str, left: Party, right: Party, place: Where | None) -> tuple[tuple[Any, Any], ...]:
@@ -96,13 +121,13 @@ def columns(
     on: tuple[tuple[Any, Any], ...],
     *,
     missing: tuple[bool, bool],
-    one_sided: bool = False,
+    one_sided: str = "",
     take: str | None,
     prefix: str | None,
     place: Where | None,
 ) -> Named:
     """The columns that come out, as expressions over both rows: what `take` says, else all, a key that both call the
-    same once. `missing`: whose row may not be there; `one_sided`: only the left row comes out."""
+    same once. `missing`: whose row may not be there; `one_sided`: how, if only the left row comes out."""
     from headrace.expr import select_list
     from headrace.expr.check import Checker, Source
     from headrace.expr.syntax import Apply, Name, Term
@@ -111,7 +136,12 @@ def columns(
     left, right = (_maybe(party, gone) for party, gone in zip((left, right), missing, strict=True))
     names = {left.name: left.columns, right.name: right.columns}
     if take is not None:
-        return _chosen(select_list(take, (), where=place, names=names), place)
+        taken = select_list(take, (), where=place, names=names)
+        if one_sided and any(ref.qualifier == right.name for _, value in taken for ref in value.refs()):
+            raise BadStep(f"take asks for columns of {right.name}",
+                          why=f"of a {one_sided} join only rows of {left.name} come out",
+                          fix=f'take columns of {left.name}, or say how="left"', where=place)  # fmt: skip
+        return _chosen(taken, place)
     source = Source(text="", where=place)
     checker = Checker(source=source, columns=(), names=names)
     same = shared(on)
@@ -132,7 +162,7 @@ def columns(
         raise BadStep(
             f"{left.name} and {right.name} both have {', '.join(clash)}",
             why="the rows that come out would have two columns of one name",
-            fix=f'say prefix="{right.name}_", or take="{left.name}.{clash[0]}, ..."',
+            fix=f'say prefix="{right.name}_", or take="{left.name}.*, ..."',
             where=place,
         )
     return tuple(found.items())

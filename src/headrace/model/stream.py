@@ -191,18 +191,20 @@ class Stream:
         place = here()
         joining.check_stream(self, other, place)
         if how not in HOWS:
-            raise BadStep(f"how={how!r} is not known", why=f"it is one of {', '.join(HOWS)}", where=place)
+            raise BadStep(f"how={how!r} is not known", why=f"it is one of {', '.join(HOWS)}",
+                          fix='how="full" keeps the rows of both sides, how="left" those of the first',
+                          where=place)  # fmt: skip
         if within is None:
             raise BadStep("a join without a time bound", why="every row would be kept for ever, waiting for a partner",
                           fix='say within=("0 s", "10 min"): how much later the other may be', where=place)  # fmt: skip
-        lower, upper = joining.bounds(within)
+        lower, upper = joining.bounds(within, place)
         if lower > upper:
             raise BadStep(f"within from {show(lower)} to {show(upper)} leaves no time", fix="say the lesser first",
                           where=place)  # fmt: skip
         parties = Party(self.called, self.columns), Party(other.called, other.columns)
         pairs = joining.keys(on, *parties, place)
         missing = how in ("right", "full"), how in ("left", "full")
-        one_sided = how in ("semi", "anti")
+        one_sided = how if how in ("semi", "anti") else ""
         values = joining.columns(
             *parties, pairs, missing=missing, one_sided=one_sided, take=take, prefix=prefix, place=place
         )
@@ -236,7 +238,8 @@ class Stream:
         event's time. A row waits until such versions are known; `wait="0 s"` takes what is there."""
         place = here()
         joining.check_table(self, table, as_of, place)
-        waits = as_of is not None and (wait is None or duration(wait) > timedelta(0))
+        joining.check_wait(wait, as_of, place)
+        waits = as_of is not None and wait is None
         parties = Party(self.called, self.columns), Party(table.called, table.columns)
         pairs = joining.keys(on, *parties, place)
         by_name = {str(right): left for left, right in pairs}
@@ -261,7 +264,7 @@ class Stream:
         """This stream's rows and those of others of the same columns."""
         place = here()
         for other in others:
-            joining.check_stream(self, other, place)
+            joining.check_stream(self, other, place, whole=True)
             mine, theirs = ([(c.name, c.type) for c in one.columns] for one in (self, other))
             if mine != theirs:
                 raise BadStep(f"{self.called} and {other.called} have different columns",
