@@ -106,6 +106,29 @@ def test_r5_rows_pass_while_the_interval_lasts_and_duplicates_are_dropped_over_r
     assert (counts["once"].used, counts["once"].duplicates) == (20, 10)
 
 
+def test_r5_p1_a_pattern_takes_rows_as_they_arrive_and_tells_a_match_at_once(
+    spark: Spark, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    event, app = event_on(topic), hr.App("site")
+    visits = app.stream(event, disorder="10 s")
+    longer = app.pattern("longer", key="page", select="page, one.visit as one, two.visit as two")
+    longer = longer.first("one", visits).then("two", visits, where="two.spent > one.spent").within("1 min")
+    longer.matches.to(app.topic(f"{topic}-longer", partitions=1))
+    flowing = Flowing(spark, broker, tmp_path, app)
+    at = lambda second: DAY + timedelta(seconds=second)  # noqa: E731
+    told = lambda: {(row["page"], row["one"], row["two"]) for row in flowing.rows(f"{topic}-longer")}  # noqa: E731
+
+    # when a row comes later than one that is younger, the interval being longer than the test
+    with running(flowing, "10 min") as first:
+        flowing.send(event("v1", "p", at(30), 5))
+        flowing.send(event("v2", "p", at(10), 7), event("v3", "q", at(10), 1))  # older, but it came later
+        until(lambda: told() == {("p", "v1", "v2")}, every=0.1)
+        flowing.send(event("v4", "q", at(80), 9))  # more than a minute away
+        flowing.send(event("v5", "q", at(60), 2))
+        until(lambda: told() == {("p", "v1", "v2"), ("q", "v3", "v5")}, every=0.1)
+        assert first.snapshot.batch == -1  # the batch has not ended: nothing waited for it
+
+
 def test_r5_a_flow_that_closes_windows_is_refused_with_the_reason(
     spark: Spark, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
