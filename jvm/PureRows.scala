@@ -37,7 +37,8 @@ object PureRows {
     private val packing = inputs.map(packed)
     private val conditions = node.path("conditions").elements.asScala.map(condition).toArray
     private val step = RowStep.of(new RowStepSpec(node.get("spec"), inputs, ports, conditions, topics))
-    step.chunks = new Pieces
+    private val pieces = new Pieces
+    step.chunks = pieces
     private val keyed = node.get("keyed").asBoolean
     private val out = new BlobWriter
     private var state = step.fresh()
@@ -69,6 +70,7 @@ object PureRows {
         used = step.onTime(state, watermark, batch.get("clock").asLong, made)
         made.forEach(one => told.add(shown(one)))
       }
+      if (state.empty && !pieces.isEmpty) throw new IllegalStateException("a key that is gone has left pieces behind")
       // Kept and read again after every batch, as the kernel does.
       state = if (state.empty) step.fresh() else RowStep.fromBytes(step, RowStep.toBytes(step, state, out))
       answer.put("used", used).put("held", state.held)
@@ -126,6 +128,7 @@ object PureRows {
   private final class Pieces extends Chunks {
     private val values = new HashMap[ByteBuffer, Array[Byte]]
 
+    def isEmpty: Boolean = values.isEmpty
     def get(name: Array[Byte]): Array[Byte] = values.get(ByteBuffer.wrap(name))
     def put(name: Array[Byte], bytes: Array[Byte]): Unit = values.put(ByteBuffer.wrap(name), bytes)
     def remove(name: Array[Byte]): Unit = values.remove(ByteBuffer.wrap(name))

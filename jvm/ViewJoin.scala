@@ -6,7 +6,6 @@ package headrace.steps
 
 import java.util.ArrayList
 
-import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 
 /** One foreign key: the right row that has it as primary key, and the left rows that point to it, by their key. */
@@ -21,33 +20,33 @@ final class ViewJoin extends RowStep[ViewJoinState] {
   def fresh(): ViewJoinState = new ViewJoinState(null, Change.NO_VERSION, Links.empty(chunks))
 
   def step(state: ViewJoinState, row: Row, input: Int, before: Long, out: ArrayList[Given]): Int = {
-    if (input == LINKS) link(state, row.args, out) else learn(state, row.args, out)
+    if (input == LINKS) link(state, row, out) else learn(state, row, out)
     Verdict.USED
   }
 
   /** A left row points here, has changed, or has gone; of one that has gone, others answer. */
-  private def link(state: ViewJoinState, args: InternalRow, out: ArrayList[Given]): Unit = {
-    val (key, values) = (args.getBinary(0), Change.binary(args, 2))
+  private def link(state: ViewJoinState, row: Row, out: ArrayList[Given]): Unit = {
+    val (key, values) = (row.args.getBinary(0), Change.binary(row.args, 2))
     if (values == null) state.links.remove(key)
     else {
-      val link = new Link(key, args.getLong(1), values)
+      val link = new Link(key, row.args.getLong(1), values)
       state.links.put(link)
-      out.add(answer(state, link))
+      out.add(answer(state, link, row))
     }
   }
 
   /** The right row has changed: every left row that points to it is answered anew. Its version grows here even if its
     * table has forgotten a deletion: an answer from before the change must not stand against one after it. */
-  private def learn(state: ViewJoinState, args: InternalRow, out: ArrayList[Given]): Unit = {
-    state.right = Change.binary(args, Change.AFTER)
-    state.version = Math.max(args.getLong(Change.VERSION), state.version + 1)
-    state.links.all.forEach(link => out.add(answer(state, link)))
+  private def learn(state: ViewJoinState, row: Row, out: ArrayList[Given]): Unit = {
+    state.right = Change.binary(row.args, Change.AFTER)
+    state.version = Math.max(row.args.getLong(Change.VERSION), state.version + 1)
+    state.links.all.forEach(link => out.add(answer(state, link, row)))
   }
 
-  private def answer(state: ViewJoinState, link: Link): Given = {
-    val version = state.version
-    val values = new GenericInternalRow(Array[Any](link.version, version, link.values, state.right))
-    new Given(0, Math.max(link.version, version), values, null, s"${link.version}/$version", link.key)
+  /** It has the place of what it answers: only the view's own changes have names of their own. */
+  private def answer(state: ViewJoinState, link: Link, row: Row): Given = {
+    val values = new GenericInternalRow(Array[Any](link.version, state.version, link.values, state.right))
+    new Given(0, Math.max(link.version, state.version), values, row, "", link.key)
   }
 
   def onTime(state: ViewJoinState, watermark: Long, clock: Long, out: ArrayList[Given]): Long = {

@@ -20,7 +20,7 @@ from headrace.steps.changelog import Delta
 from headrace.steps.row import Row
 from headrace.steps.version import Version
 from headrace.steps.view_join import Answer, Link
-from tests.jvm.agreeing import Case, Given, check, run_scala
+from tests.jvm.agreeing import Case, Given, check, run_python, run_scala
 from tests.properties import DEPTH
 from tests.spark.schedules import SECOND, TAKES, aggregate_of, pace_of, result_type, spark_type, value_of
 
@@ -43,8 +43,15 @@ def test_links_and_right_rows(spark: Spark) -> None:
 
 
 def test_links_in_many_chunks(spark: Spark) -> None:
-    """So many links that chunks are split, then so few that they are merged again."""
-    check(spark, [view_case(Random(seed), keys=600, rows=250) for seed in range(20 * DEPTH)], ViewModel)
+    """So many links that chunks are split, then so few that they are merged again, and in the end none."""
+    cases = [view_case(Random(seed), keys=600, rows=250) for seed in range(20 * DEPTH)]
+    for case in cases:
+        last = case["batches"][-1]
+        links = {row[6][0] for batch in case["batches"] for row in batch["rows"] if row[0] == 0}
+        gone = [[0, 2**60, 0, 0, 10**6 + n, "", [key, 2**60, None]] for n, key in enumerate(sorted(links))]
+        gone.append([1, 2**60, 0, 0, 2 * 10**6, "", [2**60, None, None]])
+        case["batches"].append(last | {"rows": gone})
+    check(spark, cases, ViewModel)
 
 
 def test_answers_settle(spark: Spark) -> None:
@@ -57,6 +64,30 @@ def test_groups_over_tables(spark: Spark) -> None:
     cases = [group_case(Random(seed)) for seed in range(CASES)]
     assert {a["kind"] for case in cases for a in case["spec"]["aggregates"]} == set(KEPT)
     check(spark, cases, GroupModel, unpacked)
+
+
+def test_float_sums_are_exact_to_the_last_bit(spark: Spark) -> None:
+    """Of values so far apart that rounding on the way, or of more bits than a long has, would show."""
+    random = Random(5)
+    total = aggregate.Spec(name="total", kind="sum", of="float")
+    cases = []
+    for _ in range(300 * DEPTH):
+        values = [
+            2.0**53,
+            1.0,
+            2.0**-20,
+            -(2.0**53),
+            5e-324,
+            1.7e308,
+            random.uniform(-1, 1) * 10 ** random.randint(-300, 300),
+        ]
+        rows = [[0, n, 0, 0, n, "", [True, n, value]] for n, value in enumerate(random.choices(values, k=4))]
+        spec = changelog.Spec(keep=0, aggregates=(total,)).as_json()
+        batch = {"rows": rows, "before": None, "watermark": None, "clock": 0}
+        made = {"spec": spec, "inputs": [[*DELTA, "double"]], "ports": {0: CHANGE}, "topics": ["t"], "keyed": True}
+        cases.append(made | {"batches": [batch], "packed": ["double"]})
+    found = unpacked(spark, cases)
+    assert [told[0]["given"] for told in found] == [run_python(case, GroupModel)[0]["given"] for case in cases]
 
 
 def unpacked(spark: Spark, cases: list[Case]) -> list[Any]:
@@ -229,8 +260,7 @@ class ViewModel:
             version, _, after = row.args
             verdict, answers = view_join.learn(self.spec, state, Change("", None, _one(after), version))
         return verdict, [
-            [0, max(one.cause), 0, "/".join(map(str, one.cause)), [*one.cause, *(one.values or ())], one.key]
-            for one in answers
+            [0, max(one.cause), row.order[3], row.cause, [*one.cause, *(one.values or ())], one.key] for one in answers
         ]
 
     def unkeyed(self, row: Row, input: int, before: int | None) -> tuple[str, list[Given]]:

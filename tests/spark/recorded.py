@@ -14,11 +14,11 @@ from headrace.log.broker import Broker
 from headrace.log.codec import Codec
 from headrace.log.read import read
 from headrace.model.event import EventType
-from headrace.plan.plan import Flow
+from headrace.plan.plan import Exit, Flow
 from headrace.reference.batch import Arrival, Batch, Record, Tombstone
 
 Written = tuple[str, str | None, str, int, str]
-"""Topic, key, stable id, record time in ms, value as JSON."""
+"""Topic, key, stable id, record time in ms, value as JSON, empty for a tombstone."""
 
 
 def schedule(checkpoint: Path, flow: Flow, broker: Broker) -> Iterator[tuple[Batch, bool]]:
@@ -65,19 +65,33 @@ def written(broker: Broker, *topics: str) -> list[Written]:
         for message in read(broker, topic):
             headers = dict(message.headers() or ())
             key = None if message.key() is None else message.key().decode()
-            found.append((topic, key, headers["hr-id"].decode(), message.timestamp()[1], message.value().decode()))
+            value = (message.value() or b"").decode()
+            found.append((topic, key, headers["hr-id"].decode(), message.timestamp()[1], value))
     return sorted(found)
 
 
 def expected(records: list[Record], flow: Flow) -> list[Written]:
     """The reference's records as they would stand in the log, sorted."""
-    columns = {leaving.topic.name: leaving.columns for leaving in flow.exits}
-    return sorted((r.topic, r.key, r.id, max(0, r.time // 1000), _json(r.values, columns[r.topic])) for r in records)
+    exits = {leaving.topic.name: leaving for leaving in flow.exits}
+    return sorted((r.topic, r.key, r.id, max(0, r.time // 1000), _value(r.values, exits[r.topic])) for r in records)
 
 
-def _json(values: tuple[Any, ...], columns: Columns) -> str:
-    named = {c.name: _wire(value, c.type) for c, value in zip(columns, values, strict=True)}
-    return json.dumps(named, separators=(",", ":"), ensure_ascii=False)
+def _value(values: Any, leaving: Exit) -> str:
+    if isinstance(values, Tombstone):
+        return ""
+    if leaving.form != "changes":
+        return _text(_row(values, leaving.columns))
+    op, key, before, after, version = values
+    rows = [None if row is None else _row(tuple(row.values()), leaving.columns) for row in (before, after)]
+    return _text({"op": op, "key": key, "before": rows[0], "after": rows[1], "version": rfc3339(version)})
+
+
+def _row(values: tuple[Any, ...], columns: Columns) -> dict[str, Any]:
+    return {c.name: _wire(value, c.type) for c, value in zip(columns, values, strict=True)}
+
+
+def _text(row: dict[str, Any]) -> str:
+    return json.dumps(row, separators=(",", ":"), ensure_ascii=False)
 
 
 def _wire(value: Any, type: Any) -> Any:

@@ -88,7 +88,11 @@ class Chain:
 
     def unpacked(self, schema: str) -> Any:
         """The payload's columns, as a struct of this DDL."""
-        return self._call("unpack", sf.col("payload"), schema)
+        return self.unpack(sf.col("payload"), schema)
+
+    def unpack(self, packed: Any, schema: str) -> Any:
+        """A packed column as a struct of this DDL."""
+        return self._call("unpack", packed, schema)
 
     def fields(self, columns: Columns) -> dict[str, Any]:
         """The payload's columns by name."""

@@ -7,7 +7,7 @@ stateful steps and Python functions are stages. Every row says which step it goe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -17,12 +17,14 @@ import pyspark.sql.functions as sf
 from headrace.expr import Expr
 from headrace.expr.types import Columns
 from headrace.model import declared
+from headrace.model.changing import Changing
 from headrace.plan.plan import Exit, Flow, Plan, Step
 from headrace.spark.chain import DEAD, EXIT, PORTS, Chain, entering, given, values_of
 from headrace.spark.columns import column, fault
 from headrace.spark.letters import RECORD, grave, letter, no_record
-from headrace.spark.routes import CHAIN, Gate, Route, routed
+from headrace.spark.routes import CHAIN, Gate, Route, Rows, routed
 from headrace.spark.stages import staged
+from headrace.spark.views import Views, told
 
 NO_TIME = 0
 """On the chain, whose times are never null: the event time of a dead row that has none."""
@@ -30,20 +32,7 @@ LARGEST = 1_000_000
 """Bytes of a value. Brokers take records of 1 MiB with key, headers and all, unless told otherwise."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    """Rows of one port on their way through stateless steps: the gates they passed, their columns now."""
-
-    origin: Any
-    values: dict[str, Any]
-    columns: Columns
-    meta: dict[str, Any]
-    gates: tuple[Gate, ...] = ()
-    packed: Any = None  # all of them in one column, if they came so and have not changed
-    gone: Any = None  # of a table's versions: whether it is a tombstone
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Compiler:
     """Compiles one flow. `arrival`: in real time rows have their turn as they come (rule P1)."""
 
@@ -51,15 +40,15 @@ class Compiler:
     flow: Flow
     chain: Chain
     arrival: bool = False
-    _counting: set[tuple[int, int]] = field(default_factory=set)  # inputs counted already, on another copy of the rows
 
     def records(self, source: Any) -> Any:
         """From the source's frame, watermark set, to a row per record to write: topic, key, value, time, headers."""
         frame = routed(source, self._from_source())
+        same = {name: sf.col(name) for name in CHAIN}  # the same for all routes: what is not changed needs no CASE
         for level in range(1, self.flow.levels + 1):
             steps = [s for s in self.flow.steps if s.staged and s.level == level]
             frame = staged(self.chain, self.plan, self.flow, steps, frame, self.arrival)
-            frame = routed(frame, [*self._onward(level), *self._from_stage(steps)])
+            frame = routed(frame, [self._onward(level, same), *self._from_stage(steps, same)])
         return self._encoded(frame)
 
     # -- routes
@@ -85,10 +74,14 @@ class Compiler:
             routes += [replace(first, gates=(self._tally(step, "used"), *first.gates)), *others]
         return routes
 
-    def _from_stage(self, steps: list[Step]) -> list[Route]:
-        meta = {name: sf.col(name) for name in ("time", "before", "src", "part", "off", "id")}
+    def _from_stage(self, steps: list[Step], same: dict[str, Any]) -> list[Route]:
+        meta = {name: same[name] for name in ("time", "before", "src", "part", "off", "id")}
+        views = Views(self.chain, self.flow, same, self._dead, self._walk)
         routes: list[Route] = []
         for step in steps:
+            if isinstance(step.node, Changing):
+                routes += _copies(views.routes(step))
+                continue
             for port, columns in step.ports:
                 here = (sf.col("step") == step.ordinal) & (sf.col("port") == PORTS[port])
                 values, packed = self._given(step.node, port, columns)
@@ -108,11 +101,11 @@ class Compiler:
             values = {name: column(value, raw) for name, value in node.values}
         return values | {c.name: raw[c.name] for c in columns if c.name not in values}, None
 
-    def _onward(self, level: int) -> list[Route]:
+    def _onward(self, level: int, same: dict[str, Any]) -> Route:
         """Rows that are bound for exits or later stages go on as they are."""
         later = [s.ordinal for s in self.flow.steps if s.staged and s.level > level]
         bound = (sf.col("step") >= EXIT) | sf.col("step").isin(later) if later else sf.col("step") >= EXIT
-        return [Route(origin=bound, columns={name: sf.col(name) for name in CHAIN})]
+        return Route(origin=bound, columns=same)
 
     def _walk(self, step: Step, port: str, rows: Rows) -> Iterator[Route]:
         """Follows a port's rows through stateless steps up to stages and exits."""
@@ -120,32 +113,31 @@ class Compiler:
             node = reader.node
             if isinstance(node, declared.Union):
                 id = self.chain.numbered(rows.meta["id"], sf.lit(number)) if node.numbered else rows.meta["id"]
-                gate = self._gate(reader, rows, [], number=number)
-                passed = replace(rows, gates=(*rows.gates, *gate), meta=rows.meta | {"id": id})
+                gate = self._gate(reader, rows, [])
+                passed = replace(rows, gates=(*rows.gates, gate), meta=rows.meta | {"id": id})
                 yield from self._walk(reader, "rows", passed)
             elif isinstance(node, declared.Filter):
                 gate = self._gate(reader, rows, [node.condition], passes=column(node.condition, rows.values))
-                yield from self._walk(reader, "rows", replace(rows, gates=(*rows.gates, *gate)))
+                yield from self._walk(reader, "rows", replace(rows, gates=(*rows.gates, gate)))
             elif isinstance(node, declared.Project):
                 gate = self._gate(reader, rows, [value for _, value in node.values])
                 values = {name: column(value, rows.values) for name, value in node.values}
-                passed = replace(rows, gates=(*rows.gates, *gate), values=values, columns=node.columns, packed=None)
+                passed = replace(rows, gates=(*rows.gates, gate), values=values, columns=node.columns, packed=None)
                 yield from self._walk(reader, "rows", passed)
             else:
                 yield self._into(reader, number, rows)
         for leaving in self.flow.leaving(step.ordinal, port):
             yield self._out(leaving, rows)
 
-    def _gate(self, step: Step, rows: Rows, expressions: list[Any], passes: Any = None, number: int = 0) -> list[Gate]:
-        """A stateless step as a gate. It counts the rows of an input on the first copy that passes, and only there."""
-        counts = (step.ordinal, number) not in self._counting
-        self._counting.add((step.ordinal, number))
+    def _gate(self, step: Step, rows: Rows, expressions: list[Any], passes: Any = None) -> Gate:
+        """A stateless step as a gate."""
         broken, words = _faults(expressions, rows)
         through = sf.lit(True) if passes is None else sf.coalesce(passes, sf.lit(False))
-        if counts:
-            broken = None if broken is None else self.chain.counted(broken, step.ordinal, "dead", "")
-            through = self.chain.counted(through, step.ordinal, "used", "filtered")
-        return [Gate(fault=broken, dead=self._dead(rows, words) if broken is not None else None, passes=through)]
+        counted = self.chain.counted(through, step.ordinal, "used", "filtered")
+        if broken is None:
+            return Gate(passes=counted, again=Gate(passes=through))
+        dead = self.chain.counted(broken, step.ordinal, "dead", "")
+        return Gate(fault=dead, dead=self._dead(rows, words), passes=counted, again=Gate(passes=~broken & through))
 
     def _tally(self, step: Step, term: str) -> Gate:
         """Lets every row pass, and counts it."""
@@ -216,7 +208,9 @@ class Compiler:
         for leaving in self.flow.exits:
             here = sf.col("step") == EXIT + leaving.ordinal
             topic = sf.when(here, sf.lit(leaving.topic.name)).otherwise(topic)
-            value = sf.when(here, self.chain.encoded(leaving.columns)).otherwise(value)
+            columns = leaving.columns
+            own = told(self.chain, columns) if leaving.form == "changes" else self.chain.encoded(columns)
+            value = sf.when(here, own).otherwise(value)
             headers = sf.when(here, self.chain.headers(self.plan, self.flow, leaving)).otherwise(headers)
         # A record that could not be decoded has no event time: its letter is dated when it is written.
         time = sf.when((sf.col("step") != DEAD) | (sf.col("time") != NO_TIME), sf.col("time"))

@@ -8,10 +8,12 @@ only a port with several readers needs a row more than once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyspark.sql.functions as sf
+
+from headrace.expr.types import Columns as Schema
 
 CHAIN = ("step", "port", "key", "time", "before", "src", "part", "off", "id", "payload")
 """Where a row goes (step, port), its key text, its event time and the watermark before the batch, its place in the
@@ -28,6 +30,20 @@ class Gate:
     fault: Any = None  # boolean Column
     dead: Columns | None = None  # what such a row becomes
     passes: Any = None  # boolean Column
+    again: Gate | None = None  # for further copies of the same rows: it neither counts nor buries them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Rows of one port on their way through stateless steps: the gates they passed, their columns now."""
+
+    origin: Any
+    values: dict[str, Any]
+    columns: Schema
+    meta: dict[str, Any]
+    gates: tuple[Gate, ...] = ()
+    packed: Any = None  # all of them in one column, if they came so and have not changed
+    gone: Any = None  # of a table's versions: whether it is a tombstone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +63,23 @@ def routed(frame: Any, routes: Sequence[Route]) -> Any:
         frame = frame.select("*", sf.explode(sf.array(*(sf.lit(n) for n in range(copies)))).alias("_copy"))
     ends: list[Columns] = []
     chosen = sf.lit(None).cast("int")
-    for route in reversed(routes):
+    for route in reversed(_counted_once(routes)):
         here = route.origin if copies == 1 else route.origin & (sf.col("_copy") == route.copy)
         chosen = sf.when(here, _end(route, ends)).otherwise(chosen)
     # Gates count rows, so Spark must neither repeat nor move them: they are non-deterministic to it.
     kept = frame.select("*", chosen.alias("_end")).where("_end is not null")
     return kept.select(*(_by_end(ends, name).alias(name) for name in CHAIN))
+
+
+def _counted_once(routes: Sequence[Route]) -> list[Route]:
+    """Of the routes that share a gate only the first counts there."""
+    passed: set[int] = set()
+    found = []
+    for route in routes:
+        gates = tuple(gate if id(gate) not in passed or gate.again is None else gate.again for gate in route.gates)
+        passed.update(map(id, route.gates))
+        found.append(replace(route, gates=gates))
+    return found
 
 
 def _end(route: Route, ends: list[Columns]) -> Any:
@@ -72,9 +99,8 @@ def _number(ends: list[Columns], columns: Columns) -> Any:
 
 
 def _by_end(ends: Sequence[Columns], name: str) -> Any:
-    value = ends[0][name]
-    if all(columns[name] is value for columns in ends):
-        return value
+    first = value = ends[0][name]
     for number, columns in enumerate(ends[1:], 1):
-        value = sf.when(sf.col("_end") == number, columns[name]).otherwise(value)
+        if columns[name] is not first:
+            value = sf.when(sf.col("_end") == number, columns[name]).otherwise(value)
     return value

@@ -11,8 +11,10 @@ import pyspark.sql.functions as sf
 from headrace.base.duration import millis
 from headrace.expr.types import Columns
 from headrace.model import declared
+from headrace.model.changing import Changing
 from headrace.plan.plan import Flow, Plan, Step
 from headrace.spark.chain import DEAD, PORTS, Chain, ddl, entering, given
+from headrace.spark.changes import payloads
 from headrace.spark.columns import column, fault
 from headrace.spark.letters import grave, no_record, topic_of
 from headrace.spark.routes import CHAIN
@@ -76,6 +78,9 @@ def _step(flow: Flow, step: Step, arrival: bool) -> dict[str, Any]:
         "inputs": [_fields(entering(step, number, flow)[0]) for number in range(len(step.inputs))],
         "emits": [PORTS[port] for port in read],
     }
+    if isinstance(node, Changing):
+        inputs, gives = payloads(node)
+        return told | {"inputs": [_fields(columns) for columns in inputs], "ports": {PORTS["rows"]: _fields(gives)}}
     if isinstance(node, declared.Pattern):
         told["asked"] = [_fields(asked.slots) for asked in node.conditions]
     if isinstance(node, declared.Joined | declared.Enriched | declared.Pattern):
