@@ -99,6 +99,12 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "a sink that is none": (lambda: payments().to("alerts"), "bad-step"),  # type: ignore[arg-type]
     "top of nothing": (lambda: hr.top(0, "amount"), "bad-aggregate"),
     "quantile out of range": (lambda: hr.quantile("amount", 1.5), "bad-aggregate"),
+    "top the wrong way round": (lambda: hr.top("amount", 3), "bad-aggregate"),  # type: ignore[arg-type]
+    "a quantile as text": (lambda: hr.quantile("amount", "0.5"), "bad-aggregate"),  # type: ignore[arg-type]
+    "a step without name": (lambda: payments().where("amount > 0").named(""), "bad-step"),
+    "changes of a list": (lambda: payments().changes(["country"], keep="1 h"), "expression-refused"),  # type: ignore[arg-type]
+    "a negative idle": (lambda: hr.App("bank").stream(Payment, disorder="0 s", idle="-1 s"), "bad-app"),
+    "a negative history": (lambda: hr.App("bank").table(Payment, history="-1 d"), "bad-app"),
     "an app's name": (lambda: hr.App("The Bank"), "bad-app"),
     "a topic declared twice": (
         lambda: (app := hr.App("bank"), app.topic("x", partitions=1), app.topic("x", partitions=2)),

@@ -110,6 +110,7 @@ def test_one_line_says_what_it_is() -> None:
     view = shop()[1]
     assert repr(orders) == "<table of order_id, user_id, amount, at by order_id>"
     assert repr(view).startswith("<view of order_id, user_id, amount, at, name, ")
+    assert repr(orders.select("*, 1 as a, 2 as b, 3 as c, 4 as d, 5 as e")).endswith(" d, ... by order_id>")
     assert repr(view.group_by("city")).endswith(" in groups by city>")
 
 

@@ -129,7 +129,7 @@ def test_p2_next_then_and_then_any(verb: str, wanted: list[Any]) -> None:
 
 
 def repeated(pattern: Pattern) -> Pattern:
-    return replace(pattern, select="list(a.value) as took")
+    return replace(pattern, chosen="list(a.value) as took")
 
 
 @pytest.mark.parametrize(

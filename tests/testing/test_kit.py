@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 import headrace as hr
-from headrace.base.errors import BadEvent, BadTime, UnknownColumn, UsageError
+from headrace.base.errors import BadApp, BadEvent, BadTime, UnknownColumn, UsageError
 from headrace.testing import Row, Rows
 from tests.reference.shop import Order, order, shop, user
 from tests.reference.signs import app, send
@@ -166,3 +166,25 @@ def test_a_table_is_what_a_reader_of_the_topic_holds_now() -> None:
 def test_a_topic_that_is_no_view_is_no_table() -> None:
     with hr.testing.run(spend()) as t, pytest.raises(UsageError, match="is no table"):
         t.table("card-spend")
+
+
+def test_b1_a_tombstone_is_a_dead_letter_to_a_stream() -> None:
+    app = hr.App("shop")
+    app.table(Order).to(app.topic("now", compact=True))
+    app.stream(Order, disorder="0 s", name="all").to(app.topic("all"))
+    with hr.testing.run(app) as t:
+        t.send(order(t, "10:00", "o1"))
+        t.delete(Order, "o1", at=t.time("11:00"))
+
+        assert [row.order_id for row in t.read("all")] == ["o1"]
+        assert t.table("now") == []
+        assert t.dead("orders").only("step, reason") == [{"step": "all", "reason": "undecodable"}]
+
+
+def test_a_name_given_twice_is_told_with_how_to_give_another() -> None:
+    app = hr.App("shop")
+    app.table(Order).to(app.topic("now", compact=True))
+    app.stream(Order, disorder="0 s").to(app.topic("all"))
+    with pytest.raises(BadApp) as refused, hr.testing.run(app):
+        pass
+    assert refused.value.fix == 'app.stream(..., name="...")'

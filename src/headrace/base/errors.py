@@ -17,6 +17,7 @@ HeadraceError
 │   ├── BadWindow
 │   ├── BadAggregate
 │   ├── BadStep
+│   │   └── NoSuchVerb ........ also an AttributeError, as Python expects
 │   └── BadApp
 ├── DataError ................. a value does not fit its event (exit 1)
 │   ├── UnknownField
@@ -194,6 +195,10 @@ class UnknownColumn(ExpressionError):
 
 class ExpressionType(ExpressionError):
     code = "expression-type"
+
+
+class NoSuchVerb(BadStep, AttributeError):
+    code = "no-such-verb"
 
 
 class BadApp(DeclarationError):

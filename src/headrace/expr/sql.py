@@ -35,10 +35,12 @@ _TYPES: dict[str, Type] = {
 _OTHER_NAMES = {"ceiling": "ceil", "pow": "power", "substring": "substr", "mod": "%"}
 
 OVER_ROWS = frozenset({"count", "sum", "avg", "min", "max", "first", "last", "list"})
-_AGGREGATES = frozenset({
-    "sum", "count", "avg", "mean", "min", "max", "first", "last", "distinct", "quantile", "median", "stddev",
-    "variance",
-})  # fmt: skip
+_AGGREGATES = {
+    **{name: f'hr.{name}("...")' for name in ("sum", "count", "avg", "min", "max", "first", "last", "distinct")},
+    "mean": 'hr.avg("...")',
+    "quantile": 'hr.quantile("...", 0.9)',
+    "median": 'hr.quantile("...", 0.5)',
+}
 
 
 def terms(source: Source, *, over_rows: bool = False) -> list[tuple[str | None, Term]]:
@@ -271,7 +273,8 @@ class _Reader:
 
     def _refuse_function(self, name: str, span: Span | None) -> NoReturn:
         if name in _AGGREGATES:
-            why, fix = "it combines many rows, and an expression sees one", f'declare it in agg(...): hr.{name}("...")'
+            why = "it combines many rows, and an expression sees one"
+            fix = f"declare it in agg(...): {_AGGREGATES[name]}"
         elif name in UNSTABLE:
             why, fix = UNSTABLE_WHY, UNSTABLE_FIX
         else:

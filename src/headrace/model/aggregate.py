@@ -35,10 +35,12 @@ class Aggregate:
     where: Where | None = None
 
     def __post_init__(self) -> None:
-        if self.kind in ("top", "collect") and self.n < 1:
-            raise BadAggregate(f"{self.kind} of {self.n} rows is empty", why="n must be at least 1", where=self.where)
-        if self.kind == "quantile" and not 0.0 <= self.q <= 1.0:
-            raise BadAggregate(f"there is no quantile {self.q}", why="q lies between 0 and 1", where=self.where)
+        if self.kind in ("top", "collect") and (not isinstance(self.n, int) or self.n < 1):
+            raise BadAggregate(f"{self.kind} of {self.n!r} rows", why="it is a count, of at least 1",
+                               fix='hr.top(3, "amount"), hr.collect("page", limit=100)', where=self.where)  # fmt: skip
+        if self.kind == "quantile" and not (isinstance(self.q, int | float) and 0 <= self.q <= 1):
+            raise BadAggregate(f"there is no quantile {self.q!r}", why="q lies between 0 and 1",
+                               fix='hr.quantile("took_ms", 0.99)', where=self.where)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +84,13 @@ def avg(argument: Any) -> Aggregate:
 
 @declaring('hr.min("amount")')
 def min(argument: Any) -> Aggregate:
+    """The least value, nulls left out; text by code point."""
     return Aggregate("min", argument, where=here())
 
 
 @declaring('hr.max("amount")')
 def max(argument: Any) -> Aggregate:
+    """The greatest value, nulls left out; text by code point."""
     return Aggregate("max", argument, where=here())
 
 
@@ -98,6 +102,7 @@ def first(argument: Any) -> Aggregate:
 
 @declaring('hr.last("country")')
 def last(argument: Any) -> Aggregate:
+    """The value of the latest row by (event time, topic, partition, offset), rule R2."""
     return Aggregate("last", argument, where=here())
 
 

@@ -29,6 +29,7 @@ class Marked:
 
 
 def marked() -> Marked:
+    """For `disorder=`: how far time has come is told by marks that producers write, and by nothing else."""
     return Marked()
 
 
@@ -81,8 +82,7 @@ class App:
             name=name or described.topic,
             where=here(),
         )
-        if read.disorder is not None and read.disorder < timedelta(0):
-            raise BadApp("disorder is negative", why="events cannot come before they are due", where=here())
+        _check_not_negative(disorder=read.disorder, idle=read.idle, skew=read.skew)
         known = self._streams.setdefault(read.name, Stream(self, read, refs(described.key, described.columns)))
         if known.node != replace(read, where=known.node.where):
             raise BadApp(f"the stream {read.name!r} is declared twice, differently",
@@ -121,6 +121,7 @@ class App:
             name=name or described.topic,
             where=here(),
         )
+        _check_not_negative(disorder=read.disorder, idle=read.idle, history=read.history)
         known = self._tables.setdefault(read.name, Table.of(self, read))
         if known.read != replace(read, where=known.read.where):
             raise BadApp(f"the table {read.name!r} is declared twice, differently", fix="declare it once and reuse it",
@@ -196,3 +197,9 @@ class App:
             raise BadApp(f"{described.name} has no topic", why="a stream reads one",
                          fix='@hr.event(topic="...", ...)', where=here())  # fmt: skip
         return described
+
+
+def _check_not_negative(**given: timedelta | None) -> None:
+    for name, value in given.items():
+        if value is not None and value < timedelta(0):
+            raise BadApp(f"{name} is negative", why="it says how long, or how far", fix=f'{name}="30 s"', where=here())

@@ -10,6 +10,8 @@ from headrace.expr.types import Columns
 
 Named = tuple[tuple[str, Any], ...]
 """Expressions, each with the name of the column it becomes."""
+SHOWN = 8
+"""Columns in the one line that a stream or a table prints as."""
 
 
 def condition_of(condition: Any, columns: Columns, place: Where | None) -> Any:
@@ -50,3 +52,9 @@ def kept(key: Named, values: Named) -> Named:
 
     same = {out for out, value in values if isinstance(value, Ref) and value.name == out}
     return key if all(ref.name in same for _, value in key for ref in value.refs()) else ()
+
+
+def few(columns: Columns) -> str:
+    """Their names; of many the first ones."""
+    names = [column.name for column in columns]
+    return ", ".join(names if len(names) <= SHOWN else [*names[:SHOWN], "..."])

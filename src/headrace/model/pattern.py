@@ -28,14 +28,17 @@ _AFTER = ("none", "next", "skip past last", "to first NAME", "to last NAME")
 class Pattern(Sequence):
     """Rows of a key that follow each other as its steps say. `.matches` and `.timeouts` are streams."""
 
+    KIND = "a pattern"
+    OF_STREAMS = "what it finds is a stream: .matches.VERB(...), or .timeouts.VERB(...)"
+
     app: App
     name: str
     key: str
     after: str
-    to: str
+    after_step: str
     keep: timedelta | None
     bound: timedelta | None = None
-    select: str | None
+    chosen: str | None
     place: Where | None
 
     def __repr__(self) -> str:
@@ -102,7 +105,7 @@ def pattern(
     kept = None if keep is None else duration(keep)
     if kept is not None and kept <= timedelta(0):
         raise BadStep(f"keep of {show(kept)} keeps nothing", fix='keep="1 d"', where=place)
-    return Pattern(app=app, name=name, key=key, after=after, to=to, keep=kept, select=select, place=place)
+    return Pattern(app=app, name=name, key=key, after=after, after_step=to, keep=kept, chosen=select, place=place)
 
 
 def _after(given: str, place: Where | None) -> tuple[str, str]:

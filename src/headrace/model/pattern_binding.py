@@ -55,7 +55,7 @@ class Binding:
             within=within,
             kept=pattern.bound is None,
             after=pattern.after,
-            to=pattern.to,
+            to=pattern.after_step,
             flags=tuple(self._flags),
             conditions=tuple(self._conditions),
             needed=tuple(self._needed(rows)),
@@ -171,9 +171,9 @@ class Binding:
         seldom = set(_seldom(pattern.parts))
         taken = {name: _maybe(party) if name in seldom else party for name, party in self._taken.items()}
         keys = {name: Column(name, value.type) for name, value in self._inputs[0].key}
-        source = Source(text=pattern.select or "", where=pattern.place)
+        source = Source(text=pattern.chosen or "", where=pattern.place)
         rows = Rows(source, result_of, taken, keys=keys)
-        listed = terms(source, over_rows=True) if pattern.select is not None else list(self._usual(keys))
+        listed = terms(source, over_rows=True) if pattern.chosen is not None else list(self._usual(keys))
         found: dict[str, Any] = {}
         for given, one in listed:
             name, value = rows.chosen(given, one)

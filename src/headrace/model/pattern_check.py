@@ -36,8 +36,8 @@ def check(pattern: Pattern) -> None:
         raise BadStep(f"never {trailing.name} at the end without within",
                       why="that something has not come is known only when its time is up",
                       fix='.within("30 min")', where=trailing.place)  # fmt: skip
-    if pattern.to and pattern.to not in (part.name for part in _every(pattern.parts) if not part.never):
-        raise BadStep(f"after a match there is no skipping to {pattern.to!r}",
+    if pattern.after_step and pattern.after_step not in (part.name for part in _every(pattern.parts) if not part.never):
+        raise BadStep(f"after a match there is no skipping to {pattern.after_step!r}",
                       why=f"the steps are {', '.join(p.name for p in _every(pattern.parts) if p.name)}",
                       where=place)  # fmt: skip
     if _rows(pattern.parts) > MOST_ROWS:

@@ -11,6 +11,8 @@ from headrace.base.errors import BadStep
 from headrace.base.where import Where, here
 from headrace.model.declaring import declaring
 from headrace.model.stream import Stream
+from headrace.model.verbs import NOT_OF_PATTERNS, Verbs
+from headrace.model.view import View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +43,10 @@ class Written:
 
 
 @dataclass(frozen=True, repr=False)
-class Sequence:
+class Sequence(Verbs):
     """Each verb gives a new sequence. Verbs about repetition speak of the step before them."""
+
+    ELSEWHERE = NOT_OF_PATTERNS
 
     parts: tuple[Written, ...] = ()
 
@@ -167,6 +171,8 @@ class Sequence:
 class Group(Sequence):
     """A step of steps: it is reached, repeated and left out as one."""
 
+    KIND = "a group"
+
     def __repr__(self) -> str:
         return f"<group of {', '.join(part.called for part in self.parts)}>"
 
@@ -193,6 +199,10 @@ def written(how: str, step: str | Group, stream: Stream | None, condition: Any, 
         return Written(how=how, steps=step.parts, within=bound, place=place)
     if not isinstance(step, str) or not step.isidentifier():
         raise BadStep(f"{step!r} cannot name a step", fix="use letters, digits and _", where=place)
+    if isinstance(stream, View):
+        raise BadStep(f"{stream.called} is a table", why="its rows change, and a pattern takes rows that come",
+                      fix=f"{stream.called}.changes() is a stream, of its changes; app.stream(...) reads the topic",
+                      where=place)  # fmt: skip
     if stream is not None and not isinstance(stream, Stream):
         raise BadStep(f"{stream!r} is no stream", fix="app.stream(SomeEvent, ...) is one", where=place)
     return Written(how=how, name=step, stream=stream, condition=condition, within=bound, place=place)

@@ -17,9 +17,10 @@ from headrace.model.branches import Branches
 from headrace.model.declared import Node, Output
 from headrace.model.declaring import declaring
 from headrace.model.event import event_type
-from headrace.model.naming import Named, condition_of, kept, key_columns
+from headrace.model.naming import Named, condition_of, few, kept, key_columns
 from headrace.model.table import Table
 from headrace.model.topic import Topic
+from headrace.model.verbs import NOT_OF_STREAMS, Verbs
 from headrace.model.window import RESERVED, AtClose, Emit, Forever, Sliding, Window
 
 if TYPE_CHECKING:
@@ -27,13 +28,14 @@ if TYPE_CHECKING:
     from headrace.model.windowed import WindowedStream
 
 HOWS = ("inner", "left", "right", "full", "semi", "anti")
-SHOWN = 8
-"""Columns in the one line that a stream prints as."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Stream:
+class Stream(Verbs):
     """Rows on their way. Verbs return new streams; nothing runs until an app is run."""
+
+    KIND = "a stream"
+    ELSEWHERE = NOT_OF_STREAMS
 
     app: App
     node: Node
@@ -51,17 +53,18 @@ class Stream:
     def __repr__(self) -> str:
         """One line: what the rows are, not how they came about; `headrace explain` shows that."""
         key = ", ".join(name for name, _ in self.key)
-        names = [column.name for column in self.columns]
-        shown = ", ".join(names if len(names) <= SHOWN else [*names[:SHOWN], "..."])
-        return f"<stream of {shown}{f' by {key}' if key else ''}>"
+        return f"<stream of {few(self.columns)}{f' by {key}' if key else ''}>"
 
     @property
     def columns(self) -> tuple[Any, ...]:
+        """Name, type and nullability of each column."""
         return self.node.columns
 
     @declaring('.named("spend")')
     def named(self, name: str) -> Stream:
         """Names the step, for plans, metrics and stable ids; results keep their ids when steps around it change."""
+        if not name:
+            raise BadStep("a step without name", fix='.named("spend"), or leave it out', where=here())
         if isinstance(self.node, declared.Read | declared.Side):
             raise BadStep(f"{name!r} names a source", fix="name a stream with app.stream(..., name=)", where=here())
         if isinstance(self.node, declared.Pattern):

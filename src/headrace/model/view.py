@@ -15,8 +15,9 @@ from headrace.model.aggregate import UNRETRACTABLE, Aggregate, bind_all
 from headrace.model.changing import Changing
 from headrace.model.declared import Output
 from headrace.model.declaring import declaring
-from headrace.model.naming import Named, condition_of, kept, refs
+from headrace.model.naming import Named, condition_of, few, kept, refs
 from headrace.model.topic import Topic
+from headrace.model.verbs import NOT_OF_TABLES, Verbs
 
 if TYPE_CHECKING:
     from headrace.model.app import App
@@ -27,8 +28,12 @@ HOWS = {"inner": False, "left": True}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class View:
+class View(Verbs):
     """Rows by key that change. Verbs return new views; nothing runs until an app is run."""
+
+    KIND = "a table"
+    ELSEWHERE = NOT_OF_TABLES
+    OF_STREAMS = ".changes() is a stream of its changes, and has .VERB"
 
     app: App
     node: Changing
@@ -36,11 +41,12 @@ class View:
     label: str = ""  # what conditions call its rows, if `alias` said so
 
     def __repr__(self) -> str:
-        columns, key = (", ".join(names) for names in ([c.name for c in self.columns], [name for name, _ in self.key]))
-        return f"<{type(self).__name__.lower()} of {columns} by {key}>"
+        key = ", ".join(name for name, _ in self.key)
+        return f"<{type(self).__name__.lower()} of {few(self.columns)} by {key}>"
 
     @property
     def columns(self) -> Columns:
+        """Name, type and nullability of each column."""
         return self.node.columns
 
     @property
@@ -171,8 +177,11 @@ class View:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class GroupedView:
+class GroupedView(Verbs):
     """A table or view in groups, waiting to be told what to say about each."""
+
+    KIND = "a table in groups"
+    OF_STREAMS = "say .agg(orders=hr.count()) first"
 
     of: View
     keys: Named

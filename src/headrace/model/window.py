@@ -184,11 +184,13 @@ def forever() -> Forever:
 
 @declaring('hr.at_close(early="10 s")')
 def at_close(*, early: str | timedelta | None = None) -> AtClose:
+    """A result when the window closes; with `early` also what is known so far, that often."""
     return AtClose(early=None if early is None else duration(early))
 
 
 @declaring("hr.on_change()")
 def on_change() -> OnChange:
+    """A result whenever a batch changed it."""
     return OnChange()
 
 

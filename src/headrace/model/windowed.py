@@ -15,12 +15,16 @@ from headrace.model.aggregate import Aggregate, bind, bind_all
 from headrace.model.declaring import declaring
 from headrace.model.naming import condition_of, refs
 from headrace.model.stream import Stream
+from headrace.model.verbs import Verbs
 from headrace.model.window import RESERVED, Emit, Window
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class WindowedStream:
+class WindowedStream(Verbs):
     """A keyed stream cut into windows, waiting to be told what to say about each."""
+
+    KIND = "a stream in windows"
+    OF_STREAMS = "say .agg(times=hr.count()) first"
 
     of: Stream
     window: Window

@@ -246,8 +246,8 @@ class _Walk:
                              why="results of a processing-time window have no event time to go by (rule W7)",
                              fix="let the first window follow event time", where=node.where)  # fmt: skip
         if any(s.name == step.name for s in self.steps):
-            raise BadApp(f"two steps are called {step.name!r}", why="names make stable ids", fix='.named("...")',
-                         where=node.where)  # fmt: skip
+            raise BadApp(f"two steps are called {step.name!r}", why="names make stable ids",
+                         fix=_NAMED.get(type(node), '.named("...")'), where=node.where)  # fmt: skip
         self.steps.append(step)
         return step.ordinal
 
@@ -257,6 +257,12 @@ class _Walk:
         return f"{kind}-{self._kinds[kind]}"
 
 
+_NAMED: dict[type, str] = {
+    declared.Read: 'app.stream(..., name="...")',
+    declared.ReadTable: 'app.table(..., name="...")',
+    declared.Pattern: 'app.pattern("another", ...)',
+}
+"""How those are named that do not take `.named(...)`."""
 _KIND = {
     declared.Filter: "where",
     declared.Project: "select",

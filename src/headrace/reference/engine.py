@@ -67,6 +67,11 @@ class Engine:
     def topics(self) -> tuple[str, ...]:
         return self._setting.topics
 
+    @property
+    def tables(self) -> set[str]:
+        """The topics of tables among them."""
+        return {topic_of(step) for step in self.flow.sources if isinstance(step.node, declared.ReadTable)}
+
     def counts(self) -> dict[str, Counts]:
         """Totals by step; `held` is now."""
         return {operator.name: operator.total for operator in self._operators.values()}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from headrace.model.declared import Read
 from headrace.plan.plan import Flow, Plan, Step
-from headrace.reference.batch import DERIVED, Arrival, Dead, Record, Travelling
+from headrace.reference.batch import DERIVED, Arrival, Dead, Record, Tombstone, Travelling
 from headrace.reference.counts import Counts
 
 
@@ -113,7 +114,9 @@ class Source(Operator):
         passed = []
         for time, source, partition, offset, values in arrivals:
             row = Travelling((time, source, partition, offset, ""), "", "", values)
-            if time > limit:
+            if isinstance(values, Tombstone) and isinstance(self.step.node, Read):
+                self.bury(row, "undecodable", "an empty value, and a stream has no use for a tombstone")
+            elif time > limit:
                 self.bury(row, "future")
             else:
                 passed.append(row)

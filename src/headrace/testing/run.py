@@ -227,7 +227,8 @@ class Run:
             for source, topic in enumerate(engine.topics):
                 for at, partition, offset, values in arrived.get(topic, ()):
                     rows.append(Arrival(at, source, partition, offset, values))
-                    moving.row(topic, partition, at, clock)
+                    if not isinstance(values, Tombstone) or topic in engine.tables:  # else nobody can read its time
+                        moving.row(topic, partition, at, clock)
             engine.batch(Batch(rows, watermark or moving.at(clock), clock))
 
     def _aside(self, step: str, port: str, wanted: Callable[[Travelling], bool] = lambda _: True) -> Rows:
