@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 import headrace as hr
-from headrace.base.errors import BadApp, BadEvent, BadTime, UnknownColumn, UsageError
+from headrace.base.errors import BadApp, BadCall, BadEvent, BadTime, UnknownColumn, UsageError
 from headrace.testing import Row, Rows
 from tests.reference.shop import Order, order, shop, user
 from tests.reference.signs import app, send
@@ -100,6 +100,16 @@ def test_what_cannot_be_sent_or_read_says_so() -> None:
         with pytest.raises(UsageError, match="a list is not an event") as listed:
             t.send([pay(t, "10:00")])
         assert listed.value.fix.startswith("t.send(*events)")
+        with pytest.raises(UsageError, match="is no list of columns"):
+            t.read("card-spend", ["spent"])  # type: ignore[arg-type]
+        with pytest.raises(UsageError, match="is no name of a topic"):
+            t.read(hr.App("bank").topic("card-spend"))  # type: ignore[arg-type]
+        with pytest.raises(BadTime, match="10 is no time of day"):
+            t.time(10)  # type: ignore[arg-type]
+        with pytest.raises(BadCall, match="missing a required argument: 'at'") as called:
+            t.delete(Payment, "c1")  # type: ignore[call-arg]
+        assert called.value.where is not None
+        assert called.value.where.file.endswith("test_kit.py")
         for partition in (1, 5, -1):
             with pytest.raises(UsageError, match=f"no partition {partition}"):
                 t.send(pay(t, "10:00"), partition=partition)
@@ -188,3 +198,15 @@ def test_a_name_given_twice_is_told_with_how_to_give_another() -> None:
     with pytest.raises(BadApp) as refused, hr.testing.run(app):
         pass
     assert refused.value.fix == 'app.stream(..., name="...")'
+
+
+def test_what_cannot_be_run_says_so_at_the_users_line() -> None:
+    for wrong, what in (
+        (lambda: hr.testing.run(None), "None is no app"),  # type: ignore[arg-type]
+        (lambda: hr.testing.run(spend(), partitions={"paymnts": 2}), "reads the topic 'paymnts'"),
+        (lambda: hr.testing.run(spend(), partitions=0), "payments with 0 partitions"),
+    ):
+        with pytest.raises(UsageError, match=what) as refused:
+            wrong()
+        assert refused.value.where is not None
+        assert refused.value.where.file.endswith("test_kit.py")

@@ -35,6 +35,13 @@ def expression(
     """The same for text and for `hr.col` trees."""
     if isinstance(given, str):
         return parse(given, columns, where=where, names=names)
+    if callable(given):
+        raise ExpressionRefused(
+            f"{getattr(given, '__name__', given)} is a Python function, not an expression",
+            why="expressions are checked and computed without Python",
+            fix="say it as text, or leave rows out with .flat_map(...), or .map(...) them and compare what it gives",
+            where=where,
+        )
     if not isinstance(given, Col):
         raise ExpressionRefused(
             f"{given!r} is not an expression",

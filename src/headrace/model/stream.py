@@ -369,6 +369,8 @@ class Stream(Verbs):
         self, function: Callable[[Any], Any], to: type | None, *, many: bool, retries: int, on_error: str
     ) -> Stream:
         place = here()
+        if not callable(function):
+            raise BadStep(f"{function!r} is no function", fix=".map(function, to=SomeEvent)", where=place)
         result = to or get_type_hints(function).get("return")
         if result is None or not hasattr(result, "__headrace__"):
             raise BadStep(

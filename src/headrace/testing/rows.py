@@ -8,7 +8,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from headrace.base.clock import rfc3339
-from headrace.base.errors import UnknownColumn
+from headrace.base.errors import UnknownColumn, UsageError
+from headrace.base.where import here
 
 _MIDNIGHT = "T00:00:00.000000Z"
 
@@ -62,6 +63,10 @@ class Rows(list[Row]):
 
     def only(self, columns: str) -> Rows:
         """The same rows with these columns, in this order: `rows.only("card, spent")`."""
+        if not isinstance(columns, str):
+            raise UsageError(
+                f"{columns!r} is no list of columns", why="it is one text", fix='"card, spent"', where=here()
+            )
         names = [name.strip() for name in columns.split(",")]
         for name in names:
             if name not in self.columns:
@@ -103,4 +108,5 @@ def _unknown(name: str, columns: Sequence[str]) -> UnknownColumn:
         f"there is no column {name!r}",
         why=f"the rows have {', '.join(columns)}",
         fix=f"did you mean {near[0]!r}?" if near else "",
+        where=here(),
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, date, datetime, time, timedelta
 from difflib import get_close_matches
 from typing import Any
@@ -14,6 +14,7 @@ from headrace.base.errors import BadTime, UsageError
 from headrace.base.ids import stable_id
 from headrace.base.keys import key_text
 from headrace.model.app import App
+from headrace.model.declaring import declaring
 from headrace.model.event import EventType, event_type
 from headrace.plan.plan import Exit, build
 from headrace.reference.batch import END, Arrival, Batch, Record, Tombstone, Travelling
@@ -31,11 +32,15 @@ DAY = date(2026, 11, 3)
 """The day of `t.time("10:00")`."""
 
 
-@contextmanager
-def run(app: App, *, partitions: int | Mapping[str, int] = 1, now: datetime | None = None) -> Iterator[Run]:
+@declaring("hr.testing.run(app)")
+def run(
+    app: App, *, partitions: int | Mapping[str, int] = 1, now: datetime | None = None
+) -> AbstractContextManager[Run]:
     """Runs an app in the test. `partitions`: of every topic, or by topic. `now`: where the clock starts; by default the
     end of the test's day, so that no event of the day is dated in the future (rule T2)."""
-    yield Run(app, partitions=partitions, now=now)
+    if not isinstance(app, App):
+        raise UsageError(f"{app!r} is no app", fix='hr.testing.run(app), with app = hr.App("...")')
+    return nullcontext(Run(app, partitions=partitions, now=now))
 
 
 class Run:
@@ -47,9 +52,13 @@ class Run:
         self._clock = HandClock(now or datetime.combine(DAY + timedelta(days=1), time(), UTC))
         self._engines = [Engine(plan, flow, keep_aside=True) for flow in plan.flows]
         topics = {topic for engine in self._engines for topic in engine.topics}
-        self._partitions = dict.fromkeys(topics, 1) | (
-            dict.fromkeys(topics, partitions) if isinstance(partitions, int) else dict(partitions)
-        )
+        given = dict.fromkeys(topics, partitions) if isinstance(partitions, int) else dict(partitions)
+        for topic, count in given.items():
+            if topic not in topics:
+                raise _no_such(topic, "no stream or table reads the topic", dict.fromkeys(sorted(topics)))
+            if count < 1:
+                raise UsageError(f"{topic} with {count} partitions", why="a topic has at least one", fix="partitions=1")
+        self._partitions = dict.fromkeys(topics, 1) | given
         self._watermarks = [Watermark(engine.flow, self._now, self._partitions) for engine in self._engines]
         self._offsets: dict[tuple[str, int], int] = {}
         self._exits = {exit.topic.name: exit for flow in plan.flows for exit in flow.exits}
@@ -62,13 +71,15 @@ class Run:
         """The clock of this run. Only `advance` moves it."""
         return self._clock.now()
 
+    @declaring('t.time("10:00")')
     def time(self, text: str) -> datetime:
         """A time of the test's day, in UTC: `t.time("10:00")`."""
         try:
             return datetime.combine(DAY, time.fromisoformat(text), UTC)
-        except ValueError:
+        except (ValueError, TypeError):
             raise BadTime(f"{text!r} is no time of day", fix='write it like "10:00" or "10:00:05.250"') from None
 
+    @declaring('t.advance("10 s")')
     def advance(self, by: str | timedelta) -> None:
         """Lets the clock run, in silence: partitions become idle, and a quiet stream's windows close (rule T3)."""
         if duration(by) < timedelta(0):
@@ -81,6 +92,7 @@ class Run:
         self._turn({}, END)
         self._ended = True
 
+    @declaring("t.watermark()")
     def watermark(self, topic: str | None = None) -> datetime | None:
         """How far event time has come, for the flow that reads `topic`; None before the first event."""
         index = next((n for n, engine in enumerate(self._engines) if topic in (None, *engine.topics)), None)
@@ -91,11 +103,13 @@ class Run:
 
     # -- in
 
+    @declaring("t.send(event, event)")
     def send(self, *events: Any, partition: int = 0) -> None:
         """Each event in a batch of its own (rule R3)."""
         for event in events:
             self.batch(event, partition=partition)
 
+    @declaring("t.batch(event, event)")
     def batch(self, *events: Any, partition: int = 0) -> None:
         """All events in one batch; the watermark moves after it."""
         if self._ended:
@@ -112,6 +126,7 @@ class Run:
             arrived.setdefault(described.topic, []).append((at, partition, offset, values))
         self._turn(arrived)
 
+    @declaring('t.delete(User, "u1", at=t.time("10:00"))')
     def delete(self, event: type, *key: Any, at: datetime, partition: int = 0) -> None:
         """A tombstone: from `at` on a table holds no row of this key."""
         described = event_type(event)
@@ -122,6 +137,7 @@ class Run:
         arrived = (micros(utc(at)), partition, self._next_offset(described.topic, partition), Tombstone(key))
         self._turn({described.topic: [arrived]})
 
+    @declaring('t.mark(Payment, t.time("10:00"))')
     def mark(self, event: type, at: datetime, *, partition: int = 0) -> None:
         """A producer's mark: nothing older than `at` follows in this partition (rule T7)."""
         described = event_type(event)
@@ -133,6 +149,7 @@ class Run:
 
     # -- out
 
+    @declaring('t.read("topic", "card, spent")')
     def read(self, topic: str, columns: str | None = None) -> Rows:
         """All rows that a topic holds by now; with `columns`, only those: `t.read("spend", "card, spent")`. A tombstone
         has its key, and null in all other columns."""
@@ -142,6 +159,7 @@ class Run:
         found = Rows(names, rows, self._note())
         return found if columns is None else found.only(columns)
 
+    @declaring('t.table("topic")')
     def table(self, topic: str, columns: str | None = None) -> Rows:
         """What a reader of a view's compacted topic would hold now: the last row of each key, by key."""
         exit = self._exit(topic)
@@ -153,6 +171,7 @@ class Run:
         found = Rows([column.name for column in exit.columns], rows, self._note())
         return found if columns is None else found.only(columns)
 
+    @declaring('t.records("topic")')
     def records(self, topic: str) -> Rows:
         """The same as records: key, stable id and event time (rules D2, F1, F3)."""
         self._exit(topic)  # says so if there is no such topic
@@ -165,14 +184,17 @@ class Run:
         rows = ((d.origin, d.cause, d.step, d.reason, d.error, list(d.values)) for d in found)
         return Rows(("origin", "cause", "step", "reason", "error", "values"), rows)
 
+    @declaring('t.late("step")')
     def late(self, step: str) -> Rows:
         """Rows that came too late for a window, with the watermark they met; also if no stream reads them."""
         return self._aside(step, "late")
 
+    @declaring('t.unmatched("step")')
     def unmatched(self, step: str) -> Rows:
         """Rows of a join that found no partner."""
         return self._aside(step, "unmatched")
 
+    @declaring('t.match("pattern", key="u1")')
     def match(self, pattern: str, *, key: Any) -> Row:
         """The one match that a pattern has found for a key, as its `.matches` has it; `key` is a tuple where the
         pattern's key has several columns."""
@@ -185,14 +207,17 @@ class Run:
                              fix="read them where they are sent: t.read(topic)")  # fmt: skip
         return rows[0]
 
+    @declaring('t.timeouts("pattern")')
     def timeouts(self, pattern: str) -> Rows:
         """Partial matches of a pattern whose time was up; also if no stream reads them."""
         return self._aside(pattern, "timeouts")
 
+    @declaring('t.duplicates("step")')
     def duplicates(self, step: str) -> Rows:
         """Rows that a dedup left out."""
         return self._aside(step, "duplicates")
 
+    @declaring('t.counts("step")')
     def counts(self, step: str) -> Counts:
         """What became of a step's rows so far (rule D3)."""
         known = {name: counts for engine in self._engines for name, counts in engine.counts().items()}
@@ -203,6 +228,8 @@ class Run:
     # -- inside
 
     def _exit(self, topic: str) -> Exit:
+        if not isinstance(topic, str):
+            raise UsageError(f"{topic!r} is no name of a topic", fix=f't.read("{getattr(topic, "name", "topic")}")')
         if topic not in self._exits:
             raise _no_such(topic, "nothing is sent to the topic", self._exits)
         return self._exits[topic]
