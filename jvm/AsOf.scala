@@ -13,7 +13,7 @@ import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, JoinedRow}
 import org.apache.spark.unsafe.types.UTF8String
 
 /** One key: rows that wait, and versions. Versions are remembered, not held: they are used when they enter the history. */
-final class AsOfState(val rows: Entries, val versions: Entries) extends State {
+final class AsOfState(val rows: Entries, val versions: Versions) extends State {
   def empty: Boolean = rows.isEmpty && versions.isEmpty
   def held: Long = rows.size
 }
@@ -24,13 +24,13 @@ final class AsOf(spec: RowStepSpec) extends RowStep[AsOfState] {
   private val columns = spec.inputs.map(_.length)
   private val nothing = HeldRow.nothing(columns(AsOf.TABLE))
 
-  def fresh(): AsOfState = new AsOfState(new Entries(columns(AsOf.STREAM)), new Entries(columns(AsOf.TABLE)))
+  def fresh(): AsOfState = new AsOfState(new Entries(columns(AsOf.STREAM)), Versions.empty(columns(AsOf.TABLE), apart))
 
   /** Holds the row, or answers it at once; late when the version of its time may be gone. A version enters the history,
     * however old it is. */
   def step(state: AsOfState, row: Row, input: Int, before: Long, out: ArrayList[Given]): Int =
     if (input == AsOf.TABLE) {
-      state.versions.insert(HeldRow.of(row), marked = false)
+      state.versions.insert(HeldRow.of(row))
       Verdict.USED
     } else if (isLate(row, before)) Verdict.LATE
     else if (waits) {
@@ -55,8 +55,7 @@ final class AsOf(spec: RowStepSpec) extends RowStep[AsOfState] {
 
   /** Answers the rows that time has passed; then drops versions that no row can ask for any more. */
   def onTime(state: AsOfState, watermark: Long, clock: Long, out: ArrayList[Given]): Long = {
-    if (watermark == Times.NONE) return 0
-    val passed = state.rows.firstFrom(watermark * Times.MILLI)
+    val passed = if (watermark == Times.NONE) 0 else state.rows.firstFrom(watermark * Times.MILLI)
     var i = 0
     while (i < passed) {
       val row = state.rows(i)
@@ -64,16 +63,16 @@ final class AsOf(spec: RowStepSpec) extends RowStep[AsOfState] {
       i += 1
     }
     state.rows.dropFirst(passed)
-    drop(state.versions, watermark * Times.MILLI - history)
+    if (watermark != Times.NONE) state.versions.drop(watermark * Times.MILLI - history)
+    state.versions.close()
     passed
   }
 
   /** When a row has its answer, or when only the newest version is left. */
   def due(state: AsOfState): Long = {
-    val (rows, versions) = (state.rows, state.versions)
-    val answers = if (rows.isEmpty) Times.NEVER else Times.upToMs(rows.time(0) + 1)
-    val goes = versions.size > 1 || (versions.size == 1 && versions.isTombstone(0))
-    if (goes) Math.min(answers, Times.upToMs(versions.time(versions.size - 1) + history)) else answers
+    val answers = if (state.rows.isEmpty) Times.NEVER else Times.upToMs(state.rows.time(0) + 1)
+    val settles = state.versions.settles
+    if (settles == Times.NEVER) answers else Math.min(answers, Times.upToMs(settles + history))
   }
 
   def write(state: AsOfState, out: BlobWriter): Unit = {
@@ -82,25 +81,20 @@ final class AsOf(spec: RowStepSpec) extends RowStep[AsOfState] {
   }
 
   def read(in: BlobReader): AsOfState =
-    new AsOfState(Entries.read(in, columns(AsOf.STREAM)), Entries.read(in, columns(AsOf.TABLE)))
+    new AsOfState(Entries.read(in, columns(AsOf.STREAM)), Versions.read(in, columns(AsOf.TABLE), apart))
 
   private def isLate(row: Row, before: Long): Boolean = before != Times.NONE && row.time + history < before * Times.MILLI
 
   private def answer(state: AsOfState, row: Order, args: InternalRow): Given = {
-    val known = state.versions.firstAfter(row.time) - 1
-    val values = if (known < 0 || state.versions.isTombstone(known)) nothing else state.versions(known).args
-    enriched(row, args, values)
+    val values = state.versions.at(row.time)
+    enriched(row, args, if (values == null) nothing else values)
   }
 
   private def enriched(row: Order, args: InternalRow, values: InternalRow): Given =
     new Given(0, row.time, new JoinedRow(args, values), row, "")
 
-  /** Of the versions up to the oldest time that can be asked for, only the newest can be the answer; a tombstone answers
-    * as nothing does. */
-  private def drop(versions: Entries, oldest: Long): Unit = {
-    val older = versions.firstAfter(oldest)
-    if (older > 0) versions.dropFirst(if (versions.isTombstone(older - 1)) older else older - 1)
-  }
+  /** Where many versions lie. Rows that do not wait always ask for them: then they lie in the key's own state. */
+  private def apart: Chunks = if (waits) chunks else null
 }
 
 object AsOf {

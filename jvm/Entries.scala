@@ -32,7 +32,8 @@ final class Entries(columns: Int) {
 
   /** The first one that is not before this time. */
   def firstFrom(time: Long): Int = {
-    var (low, high) = (0, count)
+    var low = 0
+    var high = count
     while (low < high) {
       val middle = (low + high) >>> 1
       if (times(middle) < time) low = middle + 1 else high = middle
@@ -66,7 +67,8 @@ final class Entries(columns: Int) {
 
   /** Gives how many there were. */
   def dropMarked(): Int = {
-    var (kept, i) = (0, 0)
+    var kept = 0
+    var i = 0
     while (i < count) {
       if (!isMarked(i)) {
         put(kept, times(i), flags(i), rows(i), places(i))
@@ -125,7 +127,11 @@ final class Entries(columns: Int) {
 
   private def decoded(at: Int): HeldRow = {
     val in = new BlobReader(bytes, places(at))
-    val (src, part, off, id, length) = (in.int(), in.int(), in.long(), in.binary(), in.int())
+    val src = in.int()
+    val part = in.int()
+    val off = in.long()
+    val id = in.binary()
+    val length = in.int()
     val args = if (isTombstone(at)) null else new UnsafeRow(columns)
     if (args != null) args.pointTo(bytes, Platform.BYTE_ARRAY_OFFSET + in.position, length)
     new HeldRow(times(at), src, part, off, id, args)

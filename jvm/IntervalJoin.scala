@@ -46,9 +46,8 @@ final class IntervalJoin(spec: RowStepSpec) extends RowStep[IntervalJoinState] {
   def step(state: IntervalJoinState, row: Row, side: Int, before: Long, out: ArrayList[Given]): Int = {
     if (isLate(row, side, before)) return Verdict.LATE
     val others = state.sides(1 - side)
-    val (first, last) =
-      if (side == LEFT) (row.time + lower, row.time + upper)
-      else (row.time - upper, row.time - lower)
+    val first = if (side == LEFT) row.time + lower else row.time - upper
+    val last = if (side == LEFT) row.time + upper else row.time - lower
     // Entries within the bounds whose time was not up at W(k-1).
     val from = others.firstFrom(if (before == Times.NONE) first else Math.max(first, before * Times.MILLI - reach(1 - side)))
     val until = others.firstAfter(last)
@@ -78,10 +77,12 @@ final class IntervalJoin(spec: RowStepSpec) extends RowStep[IntervalJoinState] {
   def onTime(state: IntervalJoinState, watermark: Long, clock: Long, out: ArrayList[Given]): Long = {
     var used = if (pairs) 0L else state.sides(LEFT).dropMarked().toLong // found, and so of no more use
     if (watermark == Times.NONE) return used
-    val Array(lefts, rights) = state.sides
+    val lefts = state.sides(LEFT)
+    val rights = state.sides(RIGHT)
     val goneLeft = lefts.firstFrom(watermark * Times.MILLI - reach(LEFT))
     val goneRight = rights.firstFrom(watermark * Times.MILLI - reach(RIGHT))
-    var (left, right) = (nextAlone(lefts, LEFT, 0, goneLeft), nextAlone(rights, RIGHT, 0, goneRight))
+    var left = nextAlone(lefts, LEFT, 0, goneLeft)
+    var right = nextAlone(rights, RIGHT, 0, goneRight)
     while (left < goneLeft || right < goneRight)
       if (right == goneRight || (left < goneLeft && isBefore(lefts, left, rights, right))) {
         tellAlone(lefts(left), LEFT, out)
@@ -97,7 +98,8 @@ final class IntervalJoin(spec: RowStepSpec) extends RowStep[IntervalJoinState] {
 
   /** When `onTime` has something to tell; else when all entries can go. */
   def due(state: IntervalJoinState): Long = {
-    var (tells, goes) = (Times.NEVER, Times.NONE)
+    var tells = Times.NEVER
+    var goes = Times.NONE
     var side = LEFT
     while (side <= RIGHT) {
       val entries = state.sides(side)

@@ -70,7 +70,11 @@ object RowStep {
   }
 
   /** Whether the step keeps chunks. */
-  def chunked(json: JsonNode): Boolean = json.get("step").asText == "view_join"
+  def chunked(json: JsonNode): Boolean = json.get("step").asText match {
+    case "view_join" => true
+    case "as_of" => json.get("wait").asBoolean
+    case _ => false
+  }
 
   /** A state as it is kept: the version, then the step's own layout. */
   def toBytes(step: RowStep[State], state: State, out: BlobWriter): Array[Byte] = {

@@ -1,0 +1,98 @@
+/** A key's versions for as-of enrichment, in order R2.
+  *
+  * Few lie in the key's own state. Many lie in a chunk of their own, so that a row which only waits for its answer neither
+  * reads nor writes them: of those it is known when they can be dropped, the rest is read when it is asked for. */
+package headrace.steps
+
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+
+final class Versions(columns: Int, chunks: Chunks) {
+  private var entries: Entries = _ // null: in the chunk, not read yet
+  private var kept = false // in the chunk
+  private var changed = false
+  private var next = Times.NEVER // the oldest time that can be asked for at which one is of no more use
+  private var last = Times.NEVER // the same when only the newest is left
+
+  def isEmpty: Boolean = entries != null && entries.isEmpty // a chunk is never empty
+
+  def insert(version: HeldRow): Unit = {
+    read().insert(version, marked = false)
+    change()
+  }
+
+  /** What the table says as of this time; null: nothing. */
+  def at(time: Long): UnsafeRow = {
+    val known = read().firstAfter(time) - 1
+    if (known < 0) null else entries(known).args
+  }
+
+  /** Of the versions up to the oldest time that can be asked for, only the newest can be the answer; a tombstone answers
+    * as nothing does. */
+  def drop(oldest: Long): Unit = if (next <= oldest) {
+    val older = read().firstAfter(oldest)
+    entries.dropFirst(if (entries.isTombstone(older - 1)) older else older - 1)
+    change()
+  }
+
+  /** The oldest time that can be asked for at which only the newest is left, NEVER if it is so already. */
+  def settles: Long = last
+
+  /** Keeps the chunk: once a batch, after all changes. */
+  def close(): Unit = if (changed) {
+    changed = false
+    val out = new BlobWriter
+    entries.write(out)
+    val large = chunks != null && out.size > Versions.LARGE
+    if (large) chunks.put(Versions.CHUNK, out.result()) else if (kept) chunks.remove(Versions.CHUNK)
+    kept = large
+  }
+
+  def write(out: BlobWriter): Unit = {
+    out.bool(kept)
+    if (kept) {
+      out.fixed(next)
+      out.fixed(last)
+    } else entries.write(out)
+  }
+
+  private def read(): Entries = {
+    if (entries == null) entries = Entries.read(new BlobReader(chunks.get(Versions.CHUNK)), columns)
+    entries
+  }
+
+  private def change(): Unit = {
+    changed = true
+    look()
+  }
+
+  private def look(): Unit = {
+    val size = entries.size
+    next = if (size > 0 && entries.isTombstone(0)) entries.time(0) else if (size > 1) entries.time(1) else Times.NEVER
+    last = if (next == Times.NEVER) next else entries.time(size - 1)
+  }
+}
+
+object Versions {
+  private val LARGE = 256 // bytes
+  private val CHUNK = Array[Byte](0)
+
+  /** `chunks` null: all lie in the key's own state. */
+  def empty(columns: Int, chunks: Chunks): Versions = {
+    val made = new Versions(columns, chunks)
+    made.entries = new Entries(columns)
+    made
+  }
+
+  def read(in: BlobReader, columns: Int, chunks: Chunks): Versions = {
+    val made = new Versions(columns, chunks)
+    made.kept = in.bool()
+    if (made.kept) {
+      made.next = in.fixed()
+      made.last = in.fixed()
+    } else {
+      made.entries = Entries.read(in, columns)
+      made.look()
+    }
+    made
+  }
+}
