@@ -131,7 +131,7 @@ def _kernel(spark: Spark, folder: Path, race: Race) -> DataFrame:
         "hold_ms": 0,
         "spec": race.spec.as_json(),
         "inputs": [_fields(LAYOUT)],
-        "ports": {"0": _fields(race.output), "4": _fields(race.output)},
+        "ports": {"0": _fields(race.output)},
         "emits": [0],
         "asked": [_fields(("login_country text",)) for _ in race.spec.asks],
     }

@@ -14,6 +14,7 @@ final class Pattern(from: RowStepSpec) extends RowStep[PatternState] {
   private val runs = new PatternRuns(spec)
   private val skip = new PatternSkip(spec)
   private val layout = new PatternLayout(spec.columns)
+  private val tellsTimeouts = from.ports.contains(Stage.TIMEOUTS)
 
   def fresh(): PatternState = new PatternState
 
@@ -88,14 +89,17 @@ final class Pattern(from: RowStepSpec) extends RowStep[PatternState] {
 
   /** Closes the edges whose time is up, moment by moment: at each the timeouts, then the matches, by their rows. */
   private def expire(state: PatternState, time: Long): Unit = {
-    val moments = new PriorityQueue[Expiring](Pattern.BY_MOMENT)
+    var moments: PriorityQueue[Expiring] = null // asked for every row, and mostly there is none
     var i = 0
     while (i < state.runs.size) {
       val moment = runs.deadline(state.runs.get(i))
-      if (moment <= time) moments.add(new Expiring(moment, i, state.runs.get(i)))
+      if (moment <= time) {
+        if (moments == null) moments = new PriorityQueue[Expiring](Pattern.BY_MOMENT)
+        moments.add(new Expiring(moment, i, state.runs.get(i)))
+      }
       i += 1
     }
-    if (moments.isEmpty) return
+    if (moments == null) return
     val complete = new ArrayList[Complete]
     val over = new ArrayList[Run]
     while (!moments.isEmpty) {
@@ -108,7 +112,7 @@ final class Pattern(from: RowStepSpec) extends RowStep[PatternState] {
       if (moments.isEmpty || moments.peek().moment > next.moment) {
         over.sort(Comparator.comparing[Run, Node](_.node, Pattern.BY_ROWS))
         over.forEach { run =>
-          if (!run.matches) state.found.add(skip.told(Stage.TIMEOUTS, "timeout", run.node, next.moment - 1))
+          if (!run.matches && tellsTimeouts) state.found.add(skip.told(Stage.TIMEOUTS, "timeout", run.node, next.moment - 1))
           state.buffer.release(run.node)
         }
         complete.sort(Pattern.BY_PATH)
@@ -122,9 +126,10 @@ final class Pattern(from: RowStepSpec) extends RowStep[PatternState] {
   }
 
   private def close(state: PatternState, run: Run, moment: Long, complete: ArrayList[Complete], over: ArrayList[Run]): Unit = {
-    val (closed, open) = run.open.partition(number => runs.closesAt(run, number) <= moment)
-    run.open = open
-    if (closed.exists(number => spec.nfa.edges(number).to == Nfa.END)) complete.add(runs.ended(state, run, moment - 1))
+    val before = run.open
+    run.open = before.filter(number => runs.closesAt(run, number) > moment)
+    val ends = before.exists(number => spec.nfa.edges(number).to == Nfa.END && runs.closesAt(run, number) <= moment)
+    if (ends) complete.add(runs.ended(state, run, moment - 1))
     if (run.open.length == 0) over.add(run)
   }
 

@@ -84,7 +84,8 @@ def _step(flow: Flow, step: Step, arrival: bool) -> dict[str, Any]:
     if isinstance(node, declared.Pattern):
         told["asked"] = [_fields(asked.slots) for asked in node.conditions]
     if isinstance(node, declared.Joined | declared.Enriched | declared.Pattern):
-        return told | {"ports": {PORTS[port]: _fields(given(node, port)) for port, _ in step.ports}}
+        # What nobody reads is not even made; rows always are, since their port is what makes it a step that gives rows.
+        return told | {"ports": {PORTS[port]: _fields(given(node, port)) for port in dict.fromkeys(("rows", *read))}}
     keys = len(node.keys) if isinstance(node, declared.Aggregated) else 0
     return told | {"output": _fields(node.columns), "keys": keys}
 
