@@ -131,6 +131,14 @@ def mistakes() -> dict[str, tuple[Callable[[hr.App], Any], str]]:
         "not the table's key": (enriched(on="clicks.click_id = users.city"), "users is not asked by its key"),
         "as of without history": (enriched(history=None, as_of="at"), "users keeps no history"),
         "as of another time": (enriched(as_of="click_id"), "is not the time of clicks"),
+        "as of a time that the row does not have": (
+            lambda app: (
+                streams(app)[0]
+                .join(streams(app)[1], on="user_id", within="1 min", prefix="click_")
+                .enrich(app.table(User, history="1 h"), on="user_id", as_of="at")
+            ),
+            "no column is the time of impressions here",
+        ),
         "as of no name": (enriched(as_of=hr.col.at), "is not the time of clicks"),
         "a wait for some time": (enriched(as_of="at", wait="5 s"), "wait='5 s' is not known"),
         "a wait for the present": (enriched(wait="0 s"), "wait without as_of"),

@@ -210,3 +210,18 @@ def test_what_cannot_be_run_says_so_at_the_users_line() -> None:
             wrong()
         assert refused.value.where is not None
         assert refused.value.where.file.endswith("test_kit.py")
+
+
+def test_a_flow_that_reads_what_it_writes_is_refused() -> None:
+    app = hr.App("bank")
+    app.stream(Payment, disorder="0 s").where("amount > 0").to(app.topic("payments"))
+    with pytest.raises(BadApp, match="read and written by one flow") as refused:
+        hr.testing.run(app)
+    assert refused.value.where is not None
+    assert refused.value.where.file.endswith("test_kit.py")
+
+
+def test_an_app_knows_every_topic_it_writes() -> None:
+    app = hr.App("bank")
+    app.stream(Payment, disorder="0 s").to(hr.App("other").topic("out", partitions=3))
+    assert {topic.name: topic.partitions for topic in app.topics}["out"] == 3

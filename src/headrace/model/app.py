@@ -161,14 +161,12 @@ class App:
             retention=None if retention is None else duration(retention),
             compact=compact,
         )
-        known = self._topics.setdefault(name, topic)
-        if known != topic:
-            raise BadApp(f"the topic {name!r} is declared twice, differently", why=f"first as {known}, now as {topic}",
-                         fix="declare it once and reuse it", where=here())  # fmt: skip
+        self._know(topic)
         return topic
 
     def add(self, output: Output) -> None:
         """Called by `stream.to(...)`."""
+        self._know(output.topic)
         self._outputs.append(output)
 
     @property
@@ -190,6 +188,13 @@ class App:
         """Every event type that is read, by stream or table."""
         streams = [s.node.event for s in self._streams.values() if isinstance(s.node, Read)]
         return tuple(dict.fromkeys(streams + [t.event for t in self._tables.values()]))
+
+    def _know(self, topic: Topic) -> None:
+        known = self._topics.setdefault(topic.name, topic)
+        if known != topic:
+            raise BadApp(f"the topic {topic.name!r} is declared twice, differently",
+                         why=f"first as {known}, now as {topic}", fix="declare it once and reuse it",
+                         where=here())  # fmt: skip
 
     def _described(self, event: type) -> EventType:
         described = event_type(event)

@@ -10,9 +10,11 @@ from headrace.base.duration import duration, show
 from headrace.base.errors import BadStep
 from headrace.base.where import Where
 from headrace.expr.types import Columns
+from headrace.model import changing, declared
 
 if TYPE_CHECKING:
     from headrace.expr.on import Party
+    from headrace.model.declared import Node
     from headrace.model.stream import Stream
     from headrace.model.view import View
 
@@ -37,7 +39,6 @@ def check_stream(one: Stream, other: Any, place: Where | None, *, whole: bool = 
 
 def check_table(stream: Stream, table: Any, as_of: str | None, place: Where | None) -> None:
     """Refuses to enrich a stream with what is no table, or as of a time that it cannot tell."""
-    from headrace.model.declared import Read
     from headrace.model.table import Table
     from headrace.model.view import View
 
@@ -54,14 +55,37 @@ def check_table(stream: Stream, table: Any, as_of: str | None, place: Where | No
     if table.read.history is None:
         raise BadStep(f"{table.called} keeps no history", why="old versions are needed to answer as of a time",
                       fix='app.table(..., history="30 d"): as far back as rows may be', where=place)  # fmt: skip
-    source = stream.node
-    while source.inputs:
-        source = source.inputs[0]
-    time = source.event.time if isinstance(source, Read) else ""
+    time = _time_of(stream.node)
+    if not time:
+        raise BadStep(f"no column is the time of {stream.called} here",
+                      why="a row of a join is dated as the later of its two, a match as its last row, "
+                      "a window's result as its end",
+                      fix="enrich the rows before that, as of their own time", where=place)  # fmt: skip
     if not isinstance(as_of, str) or as_of != time:
         raise BadStep(f"as_of={as_of!r} is not the time of {stream.called}",
                       why="the version valid at the event's time is looked up",
-                      fix=f"as_of={time!r}" if time else "", where=place)  # fmt: skip
+                      fix=f"as_of={time!r}", where=place)  # fmt: skip
+
+
+def _time_of(node: Node) -> str:
+    """The column that rows are dated by, under the name it was read with; "" where there is none."""
+    match node:
+        case declared.Read():
+            return node.event.time
+        case changing.ChangeRows():
+            return changing.VERSION.name
+        case (
+            declared.Filter()
+            | declared.Project()
+            | declared.MapRows()
+            | declared.Dedup()
+            | declared.Changed()
+            | declared.Enriched()
+            | declared.Union()
+        ):
+            times = {_time_of(of) for of in node.inputs if not isinstance(of, declared.ReadTable)}
+            return times.pop() if len(times) == 1 else ""
+    return ""
 
 
 def check_wait(wait: Any, as_of: str | None, place: Where | None) -> None:

@@ -163,6 +163,7 @@ def build(app: App) -> Plan:
     flows = _connected(walk.steps, exits)
     for flow in flows:
         _check_read_once(flow)
+        _check_no_circle(app, flow)
     return Plan(app=app.name, version=app.version, flows=flows)
 
 
@@ -191,6 +192,17 @@ def _check_read_once(flow: Flow) -> None:
                 why=f"{first.name} and {source.name} read it, and a query has one frontier for each of its partitions",
                 fix="declare it once and reuse it; .alias() names it anew where it meets itself",
                 where=source.node.where,
+            )
+
+
+def _check_no_circle(app: App, flow: Flow) -> None:
+    for leaving in flow.exits:
+        if leaving.topic.name in flow.topics:
+            raise BadApp(
+                f"the topic {leaving.topic.name!r} is read and written by one flow",
+                why="each row that is written would be read again, without end",
+                fix="write to another topic",
+                where=app.outputs[leaving.ordinal].where,
             )
 
 
