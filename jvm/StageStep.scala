@@ -73,6 +73,7 @@ abstract class StageStep(stage: StageSpec, spec: StepSpec, counts: Array[Long]) 
     val own = if (watermark == Times.NONE || stage.byClock) watermark else watermark - spec.hold
     counts(Counters.USED) += onTime(own, clock)
     counts(Counters.HELD) += state.held - heldBefore
+    counts(Counters.KEYS) += (if (empty) 0 else 1) - (if (kept == null) 0 else 1)
   }
 
   /** What this key gave, in order. */

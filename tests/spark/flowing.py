@@ -131,7 +131,8 @@ class Live:
             for step, terms in steps.items():
                 total = self._totals.setdefault(int(step), {})
                 for term, count in terms.items():
-                    total[term] = total.get(term, 0) + count
+                    if term != "keys":  # counted beside the rows
+                        total[term] = total.get(term, 0) + count
         named = {step.ordinal: step.name for step in self._flowing.flow.steps}
         return {
             named[ordinal]: Counts(step=named[ordinal], **{"entered" if t == "in" else t: n for t, n in terms.items()})

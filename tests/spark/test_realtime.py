@@ -94,7 +94,7 @@ def test_r5_rows_pass_while_the_interval_lasts_and_duplicates_are_dropped_over_r
         flowing.send(*visits[5:], partition=1)
         until(lambda: {row["visit"] for row in read("once")} == {visit.visit for visit in visits}, every=0.1)
         until(lambda: counted(second).get("once", NOTHING).entered == 30)
-        counts = counted(second)
+        counts, keys = counted(second), second.snapshot.state_keys
 
     assert {row["visit"] for row in read("twice")} == {visit.visit for visit in visits if visit.spent}
     places = {(visit.visit, f"{topic}/0/{n}") for n, visit in enumerate(visits[:10])}
@@ -104,6 +104,7 @@ def test_r5_rows_pass_while_the_interval_lasts_and_duplicates_are_dropped_over_r
     assert set(flowing.ids(f"{topic}-once")) == wanted
     assert all(one.missing == 0 for one in counts.values())
     assert (counts["once"].used, counts["once"].duplicates) == (20, 10)
+    assert keys == len(visits)
 
 
 def test_r5_p1_a_pattern_takes_rows_as_they_arrive_and_tells_a_match_at_once(

@@ -22,6 +22,10 @@ _COMMON = {
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    # Spark would look every key up before it writes it, only to count them; the kernels count (jvm/Counters.scala).
+    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+    # One cache for all state of the process, as large as Spark's default bound, instead of 8 MB for each store.
+    "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
     # The log source tells Spark the watermark (jvm/FrontierWatermark.scala) and asks itself for batches without rows.
     "spark.sql.extensions": "org.apache.spark.sql.headrace.HeadraceExtensions",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",

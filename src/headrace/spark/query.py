@@ -248,7 +248,7 @@ class Running:
             watermark=_moment(source.get("metrics", {}).get("watermark")),
             partitions=_partitions(source),
             counts=self._totals.counts(),
-            state_keys=sum(o["numRowsTotal"] for o in operators),
+            state_keys=self._totals.state_keys,
             state_bytes=sum(o["memoryUsedBytes"] for o in operators),
         )
 

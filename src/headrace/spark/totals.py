@@ -11,6 +11,7 @@ from headrace.plan.plan import Flow
 
 Terms = dict[str, int]
 _FIELDS = {"in": "entered"}
+_KEYS = "keys"  # counted beside the rows; no term of rule D3
 
 
 @dataclass(slots=True)
@@ -47,10 +48,15 @@ class Totals:
     def counts(self) -> tuple[Counts, ...]:
         """By step, in the order data walks them."""
         return tuple(
-            Counts(step=step.name, **{_FIELDS.get(term, term): n for term, n in self._sum[step.ordinal].items()})
+            Counts(step=step.name, **{_FIELDS.get(term, term): n for term, n in terms.items() if term != _KEYS})
             for step in self.flow.steps
-            if step.ordinal in self._sum
+            if (terms := self._sum.get(step.ordinal)) is not None
         )
+
+    @property
+    def state_keys(self) -> int:
+        """Keys that have state, over all steps."""
+        return sum(terms.get(_KEYS, 0) for terms in self._sum.values())
 
 
 def _add(to: dict[int, Terms], step: int, terms: Terms) -> None:
