@@ -107,7 +107,7 @@ def test_r5_rows_pass_while_the_interval_lasts_and_duplicates_are_dropped_over_r
     assert keys == len(visits)
 
 
-def test_r5_p1_a_pattern_takes_rows_as_they_arrive_and_tells_a_match_at_once(
+def test_r5_p1_a_pattern_takes_rows_as_they_arrive_and_tells_matches_at_once_timeouts_at_the_end(
     spark: Spark, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     event, app = event_on(topic), hr.App("site")
@@ -115,6 +115,7 @@ def test_r5_p1_a_pattern_takes_rows_as_they_arrive_and_tells_a_match_at_once(
     longer = app.pattern("longer", key="page", select="page, one.visit as one, two.visit as two")
     longer = longer.first("one", visits).then("two", visits, where="two.spent > one.spent").within("1 min")
     longer.matches.to(app.topic(f"{topic}-longer", partitions=1))
+    longer.timeouts.to(app.topic(f"{topic}-alone", partitions=1))
     flowing = Flowing(spark, broker, tmp_path, app)
     at = lambda second: DAY + timedelta(seconds=second)  # noqa: E731
     told = lambda: {(row["page"], row["one"], row["two"]) for row in flowing.rows(f"{topic}-longer")}  # noqa: E731
@@ -128,6 +129,12 @@ def test_r5_p1_a_pattern_takes_rows_as_they_arrive_and_tells_a_match_at_once(
         flowing.send(event("v5", "q", at(60), 2))
         until(lambda: told() == {("p", "v1", "v2"), ("q", "v3", "v5")}, every=0.1)
         assert first.snapshot.batch == -1  # the batch has not ended: nothing waited for it
+
+    # then what time brings comes when an interval has ended
+    with short_batches(spark), running(flowing, "2 s"):
+        flowing.send(event("v6", "r", at(200), 1), event("v7", "s", at(400), 1))
+        until(lambda: "v6" in {row["one"] for row in flowing.rows(f"{topic}-alone")}, every=0.1)
+    assert told() == {("p", "v1", "v2"), ("q", "v3", "v5")}
 
 
 def test_r5_a_flow_that_closes_windows_is_refused_with_the_reason(
