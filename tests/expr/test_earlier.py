@@ -8,7 +8,7 @@ from headrace.base.errors import ExpressionError
 from headrace.expr import sql
 from headrace.expr.check import Source
 from headrace.expr.earlier import Fits, Rows
-from headrace.expr.on import Party
+from headrace.expr.types import Party
 from headrace.expr.types import BOOL, FLOAT, INT, MONEY, TEXT, Column
 from headrace.model.aggregate import result_of
 

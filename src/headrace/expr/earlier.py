@@ -19,10 +19,9 @@ from headrace.base.errors import ExpressionRefused, ExpressionType, UnknownColum
 from headrace.expr import sql
 from headrace.expr.check import Checker, Source, closest
 from headrace.expr.nodes import Expr
-from headrace.expr.on import Party
 from headrace.expr.show import show_term
 from headrace.expr.syntax import Apply, Name, Star, Term, conjunction, conjuncts, rebuilt, walk
-from headrace.expr.types import BOOL, INT, Column, Columns, Type, list_of
+from headrace.expr.types import BOOL, INT, Column, Columns, Party, Type, list_of
 
 Results = Callable[[str, Type], Type | None]
 """The type of an aggregate over values of a type; None: it makes no sense."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 from headrace.base.errors import ExpressionRefused, ExpressionType
 from headrace.base.where import Where
@@ -12,14 +11,7 @@ from headrace.expr.check import Checker, Source
 from headrace.expr.nodes import Expr
 from headrace.expr.show import show_term
 from headrace.expr.syntax import Apply, Name, Term, conjuncts, rebuilt, walk
-from headrace.expr.types import Columns, same
-
-
-class Party(NamedTuple):
-    """A row that takes part in a join: its name in conditions and lists of columns, and its columns."""
-
-    name: str
-    columns: Columns
+from headrace.expr.types import Party, same
 
 
 def pairs(text: str, left: Party, right: Party, *, where: Where | None = None) -> tuple[tuple[Expr, Expr], ...]:

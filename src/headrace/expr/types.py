@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +70,10 @@ class Column:
 
 
 Columns = tuple[Column, ...]
+
+
+class Party(NamedTuple):
+    """A row that has a name, beside others in a join or a pattern."""
+
+    name: str
+    columns: Columns

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from headrace.base.duration import duration
 from headrace.base.errors import BadApp
@@ -13,10 +14,12 @@ from headrace.model.declared import Output, Read, ReadTable
 from headrace.model.declaring import declaring
 from headrace.model.event import EventType, event_type
 from headrace.model.naming import refs
-from headrace.model.pattern import Pattern, pattern
 from headrace.model.stream import Stream
 from headrace.model.table import Table
 from headrace.model.topic import Topic
+
+if TYPE_CHECKING:
+    from headrace.model.pattern import Pattern
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 
@@ -143,6 +146,8 @@ class App:
         """Rows of a key that follow each other: `.first("login", logins).then("buy", payments).within("5 min")`.
         `after_match`: what a match takes with it. `keep`: how long what has begun is kept, where there is no `within`.
         `select`: the columns that come out, `login.country as from_country, count(miss) as misses`."""
+        from headrace.model.pattern import pattern
+
         return pattern(self, name, key=key, after_match=after_match, keep=keep, select=select)
 
     @declaring('app.topic("alerts", retention="7 d")')

@@ -13,7 +13,7 @@ from headrace.expr.types import Columns
 from headrace.model import changing, declared
 
 if TYPE_CHECKING:
-    from headrace.expr.on import Party
+    from headrace.expr.types import Party
     from headrace.model.declared import Node
     from headrace.model.stream import Stream
     from headrace.model.view import View

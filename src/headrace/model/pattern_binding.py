@@ -12,11 +12,10 @@ from headrace.expr.build import Col
 from headrace.expr.check import Source
 from headrace.expr.earlier import Rows
 from headrace.expr.nodes import Call, Expr
-from headrace.expr.on import Party
 from headrace.expr.show import show_term, untyped
 from headrace.expr.sql import term, terms
 from headrace.expr.syntax import Apply, Name, Term, Value, conjunction
-from headrace.expr.types import Column, same
+from headrace.expr.types import Column, Party, same
 from headrace.model import declared
 from headrace.model.aggregate import result_of
 from headrace.model.matched import Condition, Fit, Flag, Group, Step

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from headrace.base.duration import duration, show
 from headrace.base.errors import BadStep, BadWindow
 from headrace.base.where import here
-from headrace.expr.on import Party
+from headrace.expr.types import Party
 from headrace.model import declared, joining
 from headrace.model.branches import Branches
 from headrace.model.declared import Node, Output

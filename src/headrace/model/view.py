@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from headrace.base.errors import BadStep
 from headrace.base.where import Where, here
-from headrace.expr.on import Party
-from headrace.expr.types import Columns
+from headrace.expr.types import Columns, Party
 from headrace.model import changing, joining
 from headrace.model.aggregate import UNRETRACTABLE, Aggregate, bind_all
 from headrace.model.changing import Changing
