@@ -88,7 +88,7 @@ def _make(spark: Spark, folder: Path, rows: int, keys: int, batches: int) -> Non
         made = (
             spark.session.range(batch * each, batch * each + (each if batch < batches else 1), 1, 1)
             .select(
-                (sf.xxhash64("id") % keys).alias("k"),
+                sf.pmod(sf.xxhash64("id"), sf.lit(keys)).alias("k"),
                 (sf.col("id") * (SPAN // rows) - sf.pmod(sf.xxhash64(sf.col("id") + 1), sf.lit(20_000_000))).alias(
                     "time"
                 ),
@@ -104,12 +104,12 @@ def _make(spark: Spark, folder: Path, rows: int, keys: int, batches: int) -> Non
                 sf.lit(batch * each * (SPAN // rows) // 1_000 - 20_000).alias("before"),
             )
         )
-        made.write.mode("append").parquet(str(folder))
+        made.repartition(2, "key").write.mode("append").option("parquet.enable.dictionary", "false").parquet(str(folder))
 
 
 def _source(spark: Spark, folder: Path) -> DataFrame:
     schema = "key string, time long, amount decimal(18,2), off long, at timestamp, before long"
-    return spark.session.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "rows"))
+    return spark.session.readStream.schema(schema).option("maxFilesPerTrigger", 2).parquet(str(folder / "rows"))
 
 
 def _grouped(frame: DataFrame, window: Any) -> DataFrame:

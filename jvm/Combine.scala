@@ -5,7 +5,7 @@
   * be in the way. Not for real-time mode, where a task does not end: windows do not run there (rule R5). */
 package headrace
 
-import java.util.{HashMap, Iterator => JavaIterator}
+import java.util.{ArrayList, Arrays, Iterator => JavaIterator}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, GenericInternalRow, InterpretedUnsafeProjection, UnsafeProjection, UnsafeRow, XXH64}
@@ -13,10 +13,6 @@ import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.array.ByteArrayMethods
 
 import headrace.steps.{BlobWriter, Order, Row, Slices, Times}
-
-final class Combine(stage: StageSpec) extends (Iterator[Any] => Iterator[Any]) with Serializable {
-  def apply(rows: Iterator[Any]): Iterator[Any] = new Combining(stage, rows)
-}
 
 object Combine {
 
@@ -32,30 +28,13 @@ object Combine {
 }
 
 /** What has come together so far of one key and slice. */
-private final class Portion(val hash: Long, val ordinal: Int, val key: Array[Byte], val start: Long, val before: Long, val keyColumns: Array[Byte], val states: Array[AnyRef]) {
+private final class Portion(val hash: Long, val ordinal: Int, val start: Long, val before: Long, val key: Array[Byte], val keyColumns: Array[Byte], val states: Array[AnyRef]) {
   var rows = 0L
 
-  override def hashCode: Int = java.lang.Long.hashCode(hash)
-}
-
-/** Looks a row's part up without copying its key. */
-private final class Probe {
-  var hash = 0L
-  var ordinal = 0
-  var start = 0L
-  var before = 0L
-  var base: AnyRef = _
-  var offset = 0L
-  var length = 0
-
-  override def hashCode: Int = java.lang.Long.hashCode(hash)
-
-  override def equals(other: Any): Boolean = other match {
-    case part: Portion =>
-      hash == part.hash && start == part.start && ordinal == part.ordinal && before == part.before && length == part.key.length &&
-        ByteArrayMethods.arrayEquals(base, offset, part.key, Platform.BYTE_ARRAY_OFFSET, length)
-    case _ => false
-  }
+  /** `base`, `offset`, `length`: where a row's key lies. */
+  def holds(hash: Long, ordinal: Int, start: Long, before: Long, base: AnyRef, offset: Long, length: Int): Boolean =
+    this.hash == hash && this.start == start && this.before == before && this.ordinal == ordinal && key.length == length &&
+      ByteArrayMethods.arrayEquals(base, offset, key, Platform.BYTE_ARRAY_OFFSET, length)
 }
 
 private final class Combiner(stage: StageSpec, val spec: StepSpec) {
@@ -68,22 +47,23 @@ private final class Combiner(stage: StageSpec, val spec: StepSpec) {
   def keyColumns: Array[Byte] = if (layout.keyKept) keyOut(payload).getBytes else null
 }
 
-private final class Combining(stage: StageSpec, rows: Iterator[Any]) extends Iterator[Any] {
+/** `rows`: of the chain, each valid until the next one is asked for. */
+final class Combining(stage: StageSpec, rows: Iterator[InternalRow]) extends Iterator[InternalRow] {
   import Combining._
 
   private val combiners = stage.steps.filterNot(_.givesRows).map(new Combiner(stage, _)).filter(_.slices != null)
-  private val parts = new HashMap[AnyRef, Portion]
-  private val probe = new Probe
+  private val parts = new ArrayList[Portion]
+  private val places = new Array[Portion](PLACES) // by hash, or in the next free place: one look in memory instead of a map's three
   private val row = new Row
   private val out = new BlobWriter
   private var leaving: JavaIterator[Portion] = _
-  private var ready: Any = _
+  private var ready: InternalRow = _
   private var taken = 0L // rows, since parts last left
   private var givenUp = false
 
   def hasNext: Boolean = ready != null || advance()
 
-  def next(): Any = {
+  def next(): InternalRow = {
     if (!hasNext) throw new NoSuchElementException
     val row = ready
     ready = null
@@ -97,6 +77,7 @@ private final class Combining(stage: StageSpec, rows: Iterator[Any]) extends Ite
         else {
           leaving = null
           parts.clear()
+          Arrays.fill(places.asInstanceOf[Array[AnyRef]], null)
         }
       } else if (rows.hasNext) {
         val chain = rows.next().asInstanceOf[UnsafeRow]
@@ -104,10 +85,10 @@ private final class Combining(stage: StageSpec, rows: Iterator[Any]) extends Ite
         else if (parts.size >= MOST) {
           givenUp = taken < MOST * 2
           taken = 0
-          leaving = parts.values.iterator
+          leaving = parts.iterator
         }
       } else if (parts.isEmpty) return false
-      else leaving = parts.values.iterator
+      else leaving = parts.iterator
     }
     true
   }
@@ -150,17 +131,18 @@ private final class Combining(stage: StageSpec, rows: Iterator[Any]) extends Ite
 
   private def partOf(chain: UnsafeRow, combiner: Combiner, start: Long, before: Long): Portion = {
     val place = chain.getLong(Stage.KEY) // offset and size of a binary column, as UnsafeRow keeps them
-    probe.base = chain.getBaseObject
-    probe.offset = chain.getBaseOffset + (place >>> 32)
-    probe.length = place.toInt
-    probe.start = start
-    probe.before = before
-    probe.ordinal = combiner.spec.ordinal
-    probe.hash = XXH64.hashUnsafeBytes(probe.base, probe.offset, probe.length, start + probe.ordinal)
-    val found = parts.get(probe)
-    if (found != null) return found
-    val made = new Portion(probe.hash, probe.ordinal, chain.getBinary(Stage.KEY), start, before, combiner.keyColumns, combiner.slices.tally.empty())
-    parts.put(made, made)
+    val base = chain.getBaseObject
+    val offset = chain.getBaseOffset + (place >>> 32)
+    val ordinal = combiner.spec.ordinal
+    val hash = XXH64.hashUnsafeBytes(base, offset, place.toInt, start + ordinal)
+    var at = hash.toInt & (PLACES - 1)
+    while (places(at) != null) {
+      if (places(at).holds(hash, ordinal, start, before, base, offset, place.toInt)) return places(at)
+      at = (at + 1) & (PLACES - 1)
+    }
+    val made = new Portion(hash, ordinal, start, before, chain.getBinary(Stage.KEY), combiner.keyColumns, combiner.slices.tally.empty())
+    places(at) = made
+    parts.add(made)
     made
   }
 
@@ -175,4 +157,5 @@ private final class Combining(stage: StageSpec, rows: Iterator[Any]) extends Ite
 
 private object Combining {
   val MOST = 1 << 15 // parts in memory; if they are of less than two rows each, keys hardly repeat
+  val PLACES = MOST * 2
 }

@@ -21,7 +21,10 @@ import _root_.headrace.{Frontier, LogStream}
 
 /** Set as `spark.sql.extensions`. */
 class HeadraceExtensions extends SparkSessionExtensionsProvider {
-  override def apply(extensions: SparkSessionExtensions): Unit = extensions.injectPlannerStrategy(_ => FrontierStrategy)
+  override def apply(extensions: SparkSessionExtensions): Unit = {
+    extensions.injectPlannerStrategy(_ => FrontierStrategy)
+    extensions.injectPlannerStrategy(_ => CombineStrategy)
+  }
 }
 
 /** Plans a watermark above a log source as one that asks the source. */

@@ -11,11 +11,11 @@ import org.apache.spark.sql.{Column, DataFrame, Encoders, Row}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.analysis.UnresolvedDeserializer
 import org.apache.spark.sql.catalyst.encoders.{encoderFor, ExpressionEncoder}
-import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, AttributeReference, BindReferences, BitwiseAnd, BitwiseOr, BoundReference, Cast, Expression, LeafExpression, Literal, NamedExpression, UnsafeProjection, XxHash64}
-import org.apache.spark.sql.catalyst.expressions.codegen.{CodegenContext, ExprCode, FalseLiteral, GenerateUnsafeProjection}
+import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, AttributeReference, BindReferences, BitwiseAnd, BitwiseOr, BoundReference, Cast, Expression, LeafExpression, Literal, NamedExpression, XxHash64}
+import org.apache.spark.sql.catalyst.expressions.codegen.{CodegenContext, ExprCode, FalseLiteral}
 import org.apache.spark.sql.catalyst.expressions.codegen.Block._
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke
-import org.apache.spark.sql.catalyst.plans.logical.{DeserializeToObject, LocalRelation, LogicalPlan, MapPartitions, Project, SerializeFromObject, TransformWithState}
+import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, Project, SerializeFromObject, TransformWithState}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes
 import org.apache.spark.sql.classic.{Dataset, SparkSession}
 import org.apache.spark.sql.streaming.{OutputMode, StatefulProcessor, TimeMode}
@@ -30,7 +30,7 @@ object StagePlan {
     val frame = chain.asInstanceOf[Dataset[Row]]
     val session = frame.sparkSession
     val source = frame.queryExecution.analyzed
-    val chained = if (Combine.helps(spec)) combined(source, spec) else source
+    val chained = if (Combine.helps(spec)) Combined(spec, source) else source
     val child = Project(chained.output :+ slotOf(chained.output), chained)
     val bound = spec.copy(steps = spec.steps.map(step => step.copy(conditions = conditionsOf(session, step, conditions.get(step.ordinal)))))
     val kernel = new StageKernel(bound, Counters.open(session.sparkContext), spec.steps.map(_ => Counters.site()))
@@ -55,13 +55,6 @@ object StagePlan {
       initialState = LocalRelation(toAttributes(keyEncoder.schema))
     )
     Dataset.ofRows(session, SerializeFromObject(chained.schema.indices.map(columnOf(chained.schema, _)), transformed))
-  }
-
-  /** The chain with rows put together where they may be. */
-  private def combined(chain: LogicalPlan, spec: StageSpec): LogicalPlan = {
-    def row = AttributeReference("obj", ROW, nullable = false)()
-    val rows = DeserializeToObject(RowOf(chain.output), row, chain)
-    SerializeFromObject(chain.schema.indices.map(columnOf(chain.schema, _)), MapPartitions(new Combine(spec), row, rows))
   }
 
   /** The key's hash with the step in its low bits. Spark groups by sorting, and compares the first eight bytes of what it
@@ -103,22 +96,4 @@ case class WholeRow() extends LeafExpression {
 
   override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode =
     ev.copy(code = code"${classOf[InternalRow].getName} ${ev.value} = ${ctx.INPUT_ROW};", isNull = FalseLiteral)
-}
-
-/** These columns as one row: valid until the next one is made. */
-case class RowOf(children: Seq[Expression]) extends Expression {
-  override def dataType: DataType = ObjectType(classOf[InternalRow])
-  override def nullable: Boolean = false
-
-  @transient private lazy val projection = UnsafeProjection.create(children)
-
-  override def eval(row: InternalRow): Any = projection(row)
-
-  override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
-    val made = GenerateUnsafeProjection.createCode(ctx, children)
-    ev.copy(code = code"""${made.code}
-      ${classOf[InternalRow].getName} ${ev.value} = ${made.value};""", isNull = FalseLiteral)
-  }
-
-  override protected def withNewChildrenInternal(newChildren: IndexedSeq[Expression]): RowOf = copy(children = newChildren)
 }
