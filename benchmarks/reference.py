@@ -1,10 +1,18 @@
-"""How many events a second the reference engine takes: tumbling count, batches of rows."""
+"""How many events a second the reference engine takes: tumbling count, batches of rows.
+
+    python benchmarks/reference.py [--events N]
+
+One thread of Python that waits for nobody: so a second is one of CPU time, and a busy machine shows the same.
+"""
 
 from __future__ import annotations
 
+import argparse
 import random
 import time
 from datetime import datetime
+
+from rig.table import Line, Table
 
 import headrace as hr
 from headrace.base.clock import from_micros
@@ -12,8 +20,10 @@ from headrace.plan.plan import build
 from headrace.reference.batch import END, Arrival, Batch
 from headrace.reference.engine import run
 
-EVENTS = 300_000
 START = 1_762_128_000_000_000  # 2025-11-03, micros
+LEAST = 50_000
+CASES = ((100, 10_000, LEAST), (10_000, 10_000, 0), (100, 100, 0), (100, 1, 0))
+"""Keys, rows a batch, and how many events a second are aimed at (0: none)."""
 
 
 @hr.event(topic="clicks", key="page", time="at")
@@ -29,11 +39,11 @@ def app() -> hr.App:
     return site
 
 
-def schedule(keys: int, size: int) -> list[Batch]:
+def schedule(events: int, keys: int, size: int) -> list[Batch]:
     """A thousand events a second of event time, a little out of order."""
     chance = random.Random(1)
     batches, rows, top = [], [], 0
-    for offset in range(EVENTS):
+    for offset in range(events):
         at = START + offset * 1_000 + chance.randrange(-2_000_000, 1)
         top = max(top, at)
         rows.append(Arrival(at, 0, 0, offset, (f"page-{chance.randrange(keys)}", from_micros(at))))
@@ -44,15 +54,25 @@ def schedule(keys: int, size: int) -> list[Batch]:
 
 
 def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("--events", type=int, default=200_000)
+    given = asked.parse_args()
     plan = build(app())
-    print("reference engine, tumbling count, 1 min\n")
-    print(f"{'keys':>8} {'rows/batch':>11} {'events/s':>10} {'results':>9}")
-    for keys, size in ((100, 10_000), (10_000, 10_000), (100, 100), (100, 1)):
-        batches = schedule(keys, size)
-        began = time.perf_counter()
+    table = Table(f"reference engine: tumbling count of {given.events:,} clicks, 1 min")
+    for keys, size, least in CASES:
+        batches = schedule(given.events, keys, size)
+        began = time.process_time()
         results = run(plan, batches)
-        took = time.perf_counter() - began
-        print(f"{keys:>8,} {size:>11,} {EVENTS / took:>10,.0f} {len(results):>9,}")
+        rate = given.events / (time.process_time() - began)
+        table.add(
+            Line(
+                what=f"{keys:,} keys, batches of {size:,}",
+                figure=f"{rate:,.0f}/s",
+                target=f"{least:,}/s" if least else "",
+                met=rate >= least if least else None,
+                beside=f"{max(size / keys, 1):.0f} rows per key and batch, {len(results):,} results",
+            )
+        )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Windows: the kernels beside Spark's own aggregation, from the same rows, in the same session, taking turns.
 
-    python benchmarks/windows.py [--rows N] [--batches N] [--only NAME]
+    python benchmarks/windows.py [--rows N] [--laps N] [--only NAME]
 
 Rows come from Parquet files as they would from a topic of two partitions: two files a batch, a key always in the same
 one. So neither side waits for a broker, and the source is as cheap as it gets. Both give every window once, when it is
@@ -46,20 +46,27 @@ class Race:
     spec: Any
     native: Callable[[], Any] | None
     keys: int = 10_000
+    batches: int = 8
     share: int = 1  # of the rows, one in so many
-    laps: int = 3  # the first ones warm the JIT compiler
     least: float = 0  # times Spark's own; without that, rows a second
 
 
-TUMBLING = slices.Spec(size=10 * MINUTE, every=10 * MINUTE, aggregates=AGGREGATES)
+def tumbling(minutes: int, **more: Any) -> Race:
+    size = minutes * MINUTE
+    spec = slices.Spec(size=size, every=size, aggregates=AGGREGATES)
+    return Race(f"tumbling {minutes} min", spec, lambda: sf.window("at", f"{minutes} minutes"), **more)
+
+
 HOPPING = slices.Spec(size=60 * MINUTE, every=5 * MINUTE, aggregates=AGGREGATES)
 RACES = (
-    Race("tumbling 10 min", TUMBLING, lambda: sf.window("at", "10 minutes"), laps=6, least=2),
-    Race("tumbling 10 min", TUMBLING, lambda: sf.window("at", "10 minutes"), keys=100),
-    Race("tumbling 10 min", TUMBLING, lambda: sf.window("at", "10 minutes"), keys=250_000, share=4),
-    Race("hopping 1 h every 5 min", HOPPING, lambda: sf.window("at", "1 hour", "5 minutes"), laps=2, least=2),
+    tumbling(10, least=2),
+    tumbling(10, least=2, batches=2),
+    tumbling(1),
+    tumbling(10, keys=100),
+    tumbling(10, keys=250_000, share=4),
+    Race("hopping 1 h every 5 min", HOPPING, lambda: sf.window("at", "1 hour", "5 minutes"), share=2, least=2),
     Race("session gap 1 min", session.Spec(gap=MINUTE, aggregates=AGGREGATES),
-         lambda: sf.session_window("at", "1 minute"), least=2),
+         lambda: sf.session_window("at", "1 minute"), share=2, least=2),
     Race("sliding 10 min, per event", sliding.Spec(size=10 * MINUTE, aggregates=AGGREGATES), None, least=80_000),
 )  # fmt: skip
 
@@ -67,31 +74,31 @@ RACES = (
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--rows", type=int, default=2_000_000)
-    asked.add_argument("--batches", type=int, default=8)
+    asked.add_argument("--laps", type=int, default=4, help="the first ones warm the JIT compiler")
     asked.add_argument("--only", default="")
     given = asked.parse_args()
-    table = Table(f"windows from files: sum and count, {SPAN // MINUTE} minutes in {given.batches} batches", wide=48)
+    table = Table(f"windows from files: sum and count over {SPAN // MINUTE} minutes", wide=48)
     with TemporaryDirectory(prefix="headrace-windows-") as home:
         settings = load({"home": home, "spark.master": "local[2]", "spark.driver_memory": "3g"}, env={})
         with spark.ours(settings) as worker:
             for number, race in enumerate(RACES):
                 if not race.name.startswith(given.only):
                     continue
-                rows, folder = given.rows // race.share, Path(home) / f"{race.keys}-{race.share}"
+                rows, folder = given.rows // race.share, Path(home) / f"{race.keys}-{race.batches}-{race.share}"
                 if not folder.exists():
-                    worker.run(make, folder, rows, race.keys, given.batches)
+                    worker.run(make, folder, rows, race.keys, race.batches)
                 best: dict[str, spark.Spent] = {}
-                for _ in range(race.laps):
+                for _ in range(given.laps):
                     for side in ("kernel", "Spark") if race.native else ("kernel",):
                         spent = worker.run(run, side, number, folder)
                         best[side] = min(best.get(side, spent), spent, key=lambda s: s.cpu)
-                show(table, race, rows, rows // given.batches, best)
+                show(table, race, rows, best)
 
 
-def show(table: Table, race: Race, rows: int, batch: int, best: dict[str, spark.Spent]) -> None:
+def show(table: Table, race: Race, rows: int, best: dict[str, spark.Spent]) -> None:
     """Ratios are those of CPU time: the clock says the same on a quiet machine, and nothing on a busy one."""
     assert len({spent.gave["results"] for spent in best.values()}) == 1, "both must give the same windows"
-    own = best["kernel"]
+    own, batch = best["kernel"], rows // race.batches
     for side, spent in best.items():
         other = side != "kernel"
         ratio = spent.cpu / own.cpu if other else 0

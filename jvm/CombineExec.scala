@@ -30,7 +30,7 @@ case class CombineExec(spec: StageSpec, child: SparkPlan) extends UnaryExecNode 
 
   override protected def doExecute(): RDD[InternalRow] = {
     val stage = spec // not the whole node along to the tasks
-    child.execute().mapPartitions(rows => new Combining(stage, rows))
+    child.execute().mapPartitionsInternal(rows => new Combining(stage, rows))
   }
 
   override protected def withNewChildInternal(newChild: SparkPlan): CombineExec = copy(child = newChild)

@@ -8,11 +8,12 @@ import java.security.MessageDigest
 object Ids {
   /** Bytes of an id. A chain row's `id` of another length is text that a flat map added to its row's place. */
   val Length = 16
+  private val digests = ThreadLocal.withInitial(() => MessageDigest.getInstance("MD5")) // finding one costs more than using it
   private val digits = "0123456789abcdef".getBytes(UTF_8)
 
   /** MD5 over the parts, each with its length before it, so that ("ab", "c") differs from ("a", "bc"). */
   def stable(parts: String*): Array[Byte] = {
-    val digest = MessageDigest.getInstance("MD5")
+    val digest = digests.get
     val size = ByteBuffer.allocate(4)
     parts.foreach { part =>
       val raw = part.getBytes(UTF_8)
