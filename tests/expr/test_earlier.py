@@ -8,8 +8,7 @@ from headrace.base.errors import ExpressionError
 from headrace.expr import sql
 from headrace.expr.check import Source
 from headrace.expr.earlier import Fits, Rows
-from headrace.expr.types import Party
-from headrace.expr.types import BOOL, FLOAT, INT, MONEY, TEXT, Column
+from headrace.expr.types import BOOL, FLOAT, INT, MONEY, TEXT, Column, Party
 from headrace.model.aggregate import result_of
 
 PAYMENT = (Column("amount", MONEY), Column("country", TEXT), Column("ok", BOOL))

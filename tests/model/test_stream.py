@@ -96,7 +96,6 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         "bad-step",
     ),
     "a map by no function": (lambda: payments().map("to_euros", to=Page), "bad-step"),  # type: ignore[arg-type]
-    "a condition in Python": (lambda: payments().where(lambda p: p.amount > 0), "expression-refused"),
     "a map without result type": (lambda: payments().map(lambda p: p), "bad-step"),
     "a sink that is none": (lambda: payments().to("alerts"), "bad-step"),  # type: ignore[arg-type]
     "top of nothing": (lambda: hr.top(0, "amount"), "bad-aggregate"),

@@ -139,3 +139,29 @@ def test_select_and_filter_pass_rows_on() -> None:
         assert t.read("out") == [{"page": "q", "twice": 4}]
         assert t.records("out")[0].key == "q"
         assert t.counts("where-1").filtered == 1
+
+
+def test_b2_a_function_as_condition_keeps_filters_and_buries() -> None:
+    def choosy(row: Any) -> bool | None:
+        if row.page == "/broken":
+            raise ValueError("no such page")
+        return None if row.page == "/none" else row.page == "/a"
+
+    app = hr.App("site")
+    app.stream(Visit, disorder="0 s").where(choosy).named("chosen").to(app.topic("out"))
+    with hr.testing.run(app) as t:
+        t.send(*(Visit(page, t.time("10:00")) for page in ("/a", "/b", "/none", "/broken")))
+
+        assert [row.page for row in t.read("out")] == ["/a"]
+        assert [row.reason for row in t.dead()] == ["function"]
+        counts = t.counts("chosen")
+        assert (counts.used, counts.filtered, counts.dead) == (1, 2, 1)
+
+
+def test_b2_a_condition_that_gives_no_bool_is_a_dead_letter() -> None:
+    app = hr.App("site")
+    app.stream(Visit, disorder="0 s").where(lambda row: row.page).to(app.topic("out"))
+    with hr.testing.run(app) as t:
+        t.send(Visit("/a", t.time("10:00")))
+
+        assert "a condition is True or False" in t.dead()[0].error

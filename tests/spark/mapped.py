@@ -50,6 +50,12 @@ def same(row: Any) -> Everything:
     return Everything(*row)
 
 
+def wordy(row: Any) -> bool:
+    if row.page == "bad":
+        raise ValueError("not this page")
+    return len(row.words) > 1
+
+
 def later(row: Any) -> Everything:
     if row.page == "bad":
         raise ValueError("not this page")

@@ -70,6 +70,7 @@ def declared(app: hr.App, event: Any, topic: str) -> None:
     read.map(mapped.later, Everything).named("later").to(out("later"), key="page")
     read.map(mapped.wrong, Everything).named("wrong").to(out("wrong"), key="page")
     read.map(mapped.Shaky(), Everything, retries=2).named("shaky").to(out("shaky"), key="page")
+    read.where(mapped.wordy).named("wordy").to(out("wordy"), key="page")
     words = read.where("number > 0").flat_map(mapped.split, Word).named("split")
     words.to(out("words"), key="word")
     words.map(mapped.shouted, Word).named("shouted").to(out("shouted"), key="word")
@@ -111,7 +112,7 @@ def ran(spark: Spark, broker: Broker, tmp_path_factory: pytest.TempPathFactory) 
     return Ran(Flowing(spark, broker, tmp_path_factory.mktemp("mapped"), app), visits(event))
 
 
-OUTPUTS = ("same", "later", "wrong", "shaky", "words", "shouted", "per-word", "told")
+OUTPUTS = ("same", "wordy", "later", "wrong", "shaky", "words", "shouted", "per-word", "told")
 
 
 @pytest.mark.parametrize("name", OUTPUTS)

@@ -39,7 +39,7 @@ def expression(
         raise ExpressionRefused(
             f"{getattr(given, '__name__', given)} is a Python function, not an expression",
             why="expressions are checked and computed without Python",
-            fix="say it as text, or leave rows out with .flat_map(...), or .map(...) them and compare what it gives",
+            fix="say it as text, or test the rows before: .where(function)",
             where=where,
         )
     if not isinstance(given, Col):

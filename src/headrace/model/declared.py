@@ -126,6 +126,26 @@ class MapRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FilterRows:
+    """Rows for which a Python function says True; False and None are filtered."""
+
+    of: Node
+    function: Callable[[Any], Any]
+    retries: int
+    on_error: str  # "dead" | "stop"
+    name: str = ""
+    where: Where | None = None
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.of,)
+
+    @property
+    def columns(self) -> Columns:
+        return self.of.columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dedup:
     """Keeps the first row to arrive for each id, remembered for `within` of event time (rule D1)."""
 
@@ -298,6 +318,7 @@ Node = (
     | Filter
     | Project
     | MapRows
+    | FilterRows
     | Dedup
     | Changed
     | Aggregated

@@ -78,6 +78,7 @@ def _time_of(node: Node) -> str:
             declared.Filter()
             | declared.Project()
             | declared.MapRows()
+            | declared.FilterRows()
             | declared.Dedup()
             | declared.Changed()
             | declared.Enriched()

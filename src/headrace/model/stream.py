@@ -81,9 +81,16 @@ class Stream(Verbs):
         return replace(self, label=name)
 
     @declaring('.where("amount > 100")')
-    def where(self, condition: Any) -> Stream:
-        """Keeps the rows for which the condition is true."""
+    def where(self, condition: Any, *, retries: int = 0, on_error: str = "dead") -> Stream:
+        """Keeps the rows for which the condition is true: SQL text, an `hr.col` expression, or a Python function of the
+        row. `retries` and `on_error` ("dead" or "stop") are for a function that fails."""
         place = here()
+        if callable(condition):
+            _check_on_error(on_error, place)
+            told = declared.FilterRows(
+                of=self.node, function=condition, retries=retries, on_error=on_error, where=place
+            )  # fmt: skip
+            return replace(self, node=told)
         found = condition_of(condition, self.columns, place)
         return replace(self, node=declared.Filter(of=self.node, condition=found, where=place))
 
@@ -379,8 +386,7 @@ class Stream(Verbs):
                 fix="say to=SomeEvent, a class under @hr.event",
                 where=place,
             )
-        if on_error not in ("dead", "stop"):
-            raise BadStep(f"on_error={on_error!r} is not known", why='it is "dead" or "stop"', where=place)
+        _check_on_error(on_error, place)
         node = declared.MapRows(
             of=self.node,
             function=function,
@@ -391,6 +397,11 @@ class Stream(Verbs):
             where=place,
         )
         return Stream(self.app, node)
+
+
+def _check_on_error(on_error: str, place: Any) -> None:
+    if on_error not in ("dead", "stop"):
+        raise BadStep(f"on_error={on_error!r} is not known", why='it is "dead" or "stop"', where=place)
 
 
 def _listed(stream: Stream) -> str:

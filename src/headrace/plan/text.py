@@ -136,10 +136,13 @@ def _often(item: matched.Step | matched.Group) -> str:
 
 
 def _mapped(node: declared.MapRows) -> str:
-    function = getattr(node.function, "__qualname__", repr(node.function))
     columns = ", ".join(map(str, node.columns))
-    verb = "flat map" if node.many else "map"
-    return f"{verb} by {function}, retries {node.retries}, on error {node.on_error}: {columns}"
+    return f"{'flat map' if node.many else 'map'} by {_called(node)}: {columns}"
+
+
+def _called(node: declared.MapRows | declared.FilterRows) -> str:
+    function = getattr(node.function, "__qualname__", repr(node.function))
+    return f"{function}, retries {node.retries}, on error {node.on_error}"
 
 
 _SAID: dict[type, Callable[[Any], str]] = {
@@ -152,6 +155,7 @@ _SAID: dict[type, Callable[[Any], str]] = {
     declared.Enriched: _enriched,
     declared.Pattern: _pattern,
     declared.MapRows: _mapped,
+    declared.FilterRows: lambda node: f"where {_called(node)}",
     declared.Dedup: lambda node: f"dedup by {names(node.id)} within {show(node.within)}",
     declared.Changed: lambda node: f"changes of {', '.join(node.values)} by {names(node.keys)}, kept {show(node.keep)}",
     declared.Aggregated: _aggregated,

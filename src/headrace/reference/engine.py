@@ -15,7 +15,7 @@ from headrace.reference.joined import Enriched, Joined
 from headrace.reference.keyed import Changed, Dedup, Windowed
 from headrace.reference.operator import Moment, Operator, Setting, Source
 from headrace.reference.pattern import Pattern
-from headrace.reference.stateless import Filter, Leaving, MapRows, Project, Union
+from headrace.reference.stateless import Filter, FilterRows, Leaving, MapRows, Project, Union
 
 
 class Engine:
@@ -117,6 +117,8 @@ def _operator(step: Step, setting: Setting) -> Operator:
             return Project(step, setting, node)
         case declared.MapRows():
             return MapRows(step, setting, node)
+        case declared.FilterRows():
+            return FilterRows(step, setting, node)
         case declared.Dedup():
             return Dedup(step, setting, node)
         case declared.Changed():

@@ -16,7 +16,7 @@ from headrace.plan.plan import Exit, Step
 from headrace.reference.batch import Record, Tombstone, Travelling
 from headrace.reference.operator import Moment, Operator, Setting
 from headrace.steps.change import Change
-from headrace.steps.function import Function, trace
+from headrace.steps.function import Condition, Function, trace
 
 Evaluate = Callable[[Any], Any]
 
@@ -75,17 +75,19 @@ class Union(Operator):
             self.give([self.numbered(row, number) for row in rows] if self._numbered else rows)
 
 
-class MapRows(Operator):
-    """A Python function per row (rule B2).
+class Calling(Operator):
+    """A Python function per row; one that fails makes the row a dead letter, or stops (rule B2)."""
 
-    The rows made from one row keep its time; with `flat_map` the n-th has "/n" after the cause.
-    """
-
-    def __init__(self, step: Step, setting: Setting, node: declared.MapRows) -> None:
+    def __init__(
+        self,
+        step: Step,
+        setting: Setting,
+        node: declared.MapRows | declared.FilterRows,
+        function: Callable[[Any], list[tuple[Any, ...]]],
+    ) -> None:
         super().__init__(step, setting)
         self._node = node
-        names = [column.name for column in node.of.columns]
-        self._function = Function(node.function, names, node.result, many=node.many, retries=node.retries)
+        self._function = function
 
     def take(self, rows: list[Travelling], moment: Moment) -> None:
         made: list[Travelling] = []
@@ -103,14 +105,40 @@ class MapRows(Operator):
                     ) from broken
                 self.bury(row, "function", trace(broken))
             else:
-                self.counts.used += 1
                 made.extend(self._rows(row, results))
         self.give(made)
 
     def _rows(self, row: Travelling, results: list[tuple[Any, ...]]) -> list[Travelling]:
-        if not self._node.many:
+        raise NotImplementedError
+
+
+class MapRows(Calling):
+    """The rows made from one row keep its time; with `flat_map` the n-th has "/n" after the cause."""
+
+    def __init__(self, step: Step, setting: Setting, node: declared.MapRows) -> None:
+        names = [column.name for column in node.of.columns]
+        function = Function(node.function, names, node.result, many=node.many, retries=node.retries)
+        super().__init__(step, setting, node, function)
+        self._many = node.many
+
+    def _rows(self, row: Travelling, results: list[tuple[Any, ...]]) -> list[Travelling]:
+        self.counts.used += 1
+        if not self._many:
             return [row._replace(values=results[0])]
         return [self.numbered(row, n)._replace(values=values) for n, values in enumerate(results)]
+
+
+class FilterRows(Calling):
+    """True passes; False and None are filtered."""
+
+    def __init__(self, step: Step, setting: Setting, node: declared.FilterRows) -> None:
+        names = [column.name for column in node.of.columns]
+        super().__init__(step, setting, node, Condition(node.function, names, retries=node.retries))
+
+    def _rows(self, row: Travelling, results: list[tuple[Any, ...]]) -> list[Travelling]:
+        self.counts.used += len(results)
+        self.counts.filtered += 1 - len(results)
+        return [row] if results else []
 
 
 class Leaving:

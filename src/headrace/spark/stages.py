@@ -21,16 +21,19 @@ from headrace.spark.routes import CHAIN
 from headrace.spark.workers import applied, returned
 from headrace.steps.spec import step_of
 
+CALLED = (declared.MapRows, declared.FilterRows)
+"""Steps that call a function of the user's."""
+
 
 def staged(chain: Chain, plan: Plan, flow: Flow, steps: list[Step], frame: Any, arrival: bool) -> Any:
     """The frame behind the stages of one level; rows of other steps pass by untouched."""
-    kernels = [s for s in steps if not isinstance(s.node, declared.MapRows)]
+    kernels = [s for s in steps if not isinstance(s.node, CALLED)]
     # Spark fires event-time or processing-time timers in one operator, not both.
     for clock in (False, True):
         chosen = [s for s in kernels if s.by_clock is clock]
         if chosen:
             frame = _kernel(chain, plan, flow, chosen, frame, clock, arrival)
-    functions = [s for s in steps if isinstance(s.node, declared.MapRows)]
+    functions = [s for s in steps if isinstance(s.node, CALLED)]
     return _functions(chain, flow, functions, frame) if functions else frame
 
 
@@ -108,12 +111,18 @@ def _functions(chain: Chain, flow: Flow, steps: list[Step], frame: Any) -> Any:
     )
     for step in steps:
         node = step.node
-        assert isinstance(node, declared.MapRows)
+        assert isinstance(node, CALLED)
         mine, arriving = sf.col("step") == step.ordinal, chain.unpacked(ddl(node.of.columns))
         made = f"_made_{step.ordinal}"
         calls.append(applied(node, mine, arriving, place).alias(made))
-        packed = sf.transform(f"{made}.rows", partial(_packed, chain, node.columns))
-        broken = chain.counted(sf.col(f"{made}.error").isNotNull(), step.ordinal, "dead", "used")
+        broken = sf.col(f"{made}.error").isNotNull()
+        if isinstance(node, declared.MapRows):
+            packed = sf.transform(f"{made}.rows", partial(_packed, chain, node.columns))
+            broken = chain.counted(broken, step.ordinal, "dead", "used")
+        else:
+            kept = chain.counted(sf.size(f"{made}.rows") > 0, step.ordinal, "used", "filtered")
+            packed = sf.when(~broken, sf.when(kept, sf.array("payload")).otherwise(sf.array().cast("array<binary>")))
+            broken = chain.counted(broken, step.ordinal, "dead", "")
         told = chain.json([arriving[c.name].alias(c.name) for c in node.of.columns])
         rows = sf.when(mine, packed).otherwise(rows)
         error = sf.when(mine, sf.col(f"{made}.error")).otherwise(error)

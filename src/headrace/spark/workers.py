@@ -17,26 +17,28 @@ from pyspark.cloudpickle import dumps, loads
 
 from headrace.base.clock import from_micros, micros
 from headrace.base.errors import BadStep, FunctionFailed
-from headrace.expr.types import BYTES, TIME, Columns, ListType, Type
-from headrace.model.declared import MapRows
+from headrace.expr.types import BOOL, BYTES, TIME, Column, Columns, ListType, Type
+from headrace.model.declared import FilterRows, MapRows
 from headrace.spark.functions import spark_type
-from headrace.steps.function import Function, trace
+from headrace.steps.function import Condition, Function, trace
 
 Convert = Callable[[Any], Any]
 
 
-def applied(node: MapRows, mine: Any, row: Any, place: Any) -> Any:
+def applied(node: MapRows | FilterRows, mine: Any, row: Any, place: Any) -> Any:
     """A column of struct<rows: array<struct<...>>, error: string>: what the function made of the row; null where the
-    row is not `mine`. `place` names the row in an error that stops the query."""
+    row is not `mine`. A condition makes one row, of nothing but True, or none. `place` names the row in an error that
+    stops the query."""
     columns = node.of.columns
-    fields = ", ".join(f"`{c.name}`: {_crossing(c.type)}" for c in node.result.columns)
+    made = node.result.columns if isinstance(node, MapRows) else (Column("kept", BOOL),)
+    fields = ", ".join(f"`{c.name}`: {_crossing(c.type)}" for c in made)
     call = Call(
         packed=_packed(node),
         path=list(sys.path),
         names=[c.name for c in columns],
         arriving=[_arriving(c.type) for c in columns],
-        leaving=[_leaving(c.type) for c in node.result.columns],
-        many=node.many,
+        leaving=[_leaving(c.type) for c in made],
+        many=isinstance(node, MapRows) and node.many,
         retries=node.retries,
         stop=node.on_error == "stop",
     )
@@ -51,12 +53,14 @@ def returned(row: Any, columns: Columns) -> list[Any]:
     return [_heard(row[c.name], c.type) for c in columns]
 
 
-def _packed(node: MapRows) -> bytes:
-    """The function and the event it makes. An event travels as the name of its module: its class cannot be taken apart
-    as those of plain Python can."""
+def _packed(node: MapRows | FilterRows) -> bytes:
+    """The function and the event it makes, None of a condition. An event travels as the name of its module: its class
+    cannot be taken apart as those of plain Python can."""
+    result = node.result if isinstance(node, MapRows) else None
     try:
-        _check_importable(node.result.cls)
-        packed: bytes = dumps((node.function, node.result))
+        if result is not None:
+            _check_importable(result.cls)
+        packed: bytes = dumps((node.function, result))
         return packed
     except Exception as broken:  # pickle raises many kinds
         raise BadStep(
@@ -100,11 +104,13 @@ class Call:
         return [tuple(_converted(self.leaving, values)) for values in rows], None
 
     @cached_property
-    def _opened(self) -> tuple[str, Function]:
+    def _opened(self) -> tuple[str, Function | Condition]:
         """The function and its name, made once a worker. The path first: unpickling imports the module."""
         sys.path.extend(p for p in self.path if p not in sys.path)
         call, result = loads(self.packed)
         name = getattr(call, "__name__", "the function")
+        if result is None:
+            return name, Condition(call, self.names, retries=self.retries)
         return name, Function(call, self.names, result, many=self.many, retries=self.retries)
 
 

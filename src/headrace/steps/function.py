@@ -10,30 +10,53 @@ from typing import Any
 from headrace.base.errors import WrongType
 from headrace.model.event import EventType
 
+Values = tuple[Any, ...]
 
-class Function:
-    """Calls it with a row that has the columns as attributes; gives the values of the rows it makes."""
 
-    def __init__(
-        self, call: Callable[[Any], Any], columns: Sequence[str], result: EventType, *, many: bool, retries: int
-    ) -> None:
+class _Called:
+    """Calls it with a row that has the columns as attributes."""
+
+    def __init__(self, call: Callable[[Any], Any], columns: Sequence[str], *, retries: int) -> None:
         self._call = call
         # A column may be named like a Python keyword, which no attribute can be: then it is reached by place.
         self._seen = namedtuple("Row", columns, rename=True)  # type: ignore[misc]
-        self._result = result
-        self._many = many
         self._retries = retries
 
-    def __call__(self, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def __call__(self, values: Sequence[Any]) -> list[Values]:
         """Raises what the last try raised."""
         for left in range(self._retries, -1, -1):
             try:
-                found = self._call(self._seen(*values))
-                return [self._values(row) for row in (found if self._many else [found])]
+                return self._made(self._call(self._seen(*values)))
             except Exception:
                 if left == 0:
                     raise
         raise AssertionError("retries are never negative")
+
+    def _made(self, found: Any) -> list[Values]:
+        raise NotImplementedError
+
+
+class Condition(_Called):
+    """Tests a row; gives one row, of nothing but True, or none."""
+
+    def _made(self, found: Any) -> list[Values]:
+        if found is not None and not isinstance(found, bool):
+            raise WrongType(f"the function gave {found!r}", why="a condition is True or False", fix="return a bool")
+        return [(True,)] if found else []
+
+
+class Function(_Called):
+    """Makes rows of a row; gives their values."""
+
+    def __init__(
+        self, call: Callable[[Any], Any], columns: Sequence[str], result: EventType, *, many: bool, retries: int
+    ) -> None:
+        super().__init__(call, columns, retries=retries)
+        self._result = result
+        self._many = many
+
+    def _made(self, found: Any) -> list[Values]:
+        return [self._values(row) for row in (found if self._many else [found])]
 
     def _values(self, row: Any) -> tuple[Any, ...]:
         wanted = self._result
