@@ -35,7 +35,10 @@ SPAN = 120 * MINUTE  # of event time, over all events
 DISORDER = 20_000_000
 HOT = 10_000
 KEYS, VERSIONS = 100_000, 10
-SCHEMA = "side int, key string, time long, amount decimal(18,2), note string, off long, at timestamp, before long"
+SCHEMA = (
+    "side int, key string, time long, amount decimal(18,2), note string, off long, at timestamp, "
+    "mark timestamp, before long"
+)
 COLUMNS = ("key text", "amount decimal(18, 2)", "note text", "at time")
 NONE = -(2**63)
 START = 1_700_000_000_000_000
@@ -190,7 +193,7 @@ def _cpu(spark: Spark) -> float:
 def _staged(bench: Bench, race: Race, source: DataFrame) -> DataFrame:
     """The chain as the compiler makes it, and one stage."""
     payload = Column(bench.spark.jvm.Chain.pack(sf.struct("key", "amount", "note", "at")._jc))
-    frame = source.withWatermark("at", "20 seconds").select(
+    frame = source.withWatermark("mark", "20 seconds").select(
         sf.lit(1).alias("step"), sf.col("side").alias("port"), sf.col("key").cast("binary").alias("key"), "time",
         "before", sf.col("side").alias("src"), sf.lit(0).alias("part"), "off",
         sf.lit(None).cast("binary").alias("id"), payload.alias("payload"),
@@ -214,7 +217,8 @@ def _make(bench: Bench, rows: str) -> None:
     if rows == "events":
         key, number = sf.floor(sf.col("id") / VERSIONS), sf.col("id") % VERSIONS
         versions = bench.spark.session.range(0, KEYS * VERSIONS, 1, 1)
-        _write(_columns(versions, 1, key, START - (number + 1) * MINUTE, None), bench.folder / "versions")
+        made = _columns(bench, -1, versions, 1, key, START - (number + 1) * MINUTE)
+        _write(made, bench.folder / "versions")
     for batch in range(bench.batches + 1):
         if rows == "events":
             _write(_batch(bench, batch, 0, sf.pmod(sf.xxhash64("id"), sf.lit(KEYS))), bench.folder / rows)
@@ -239,22 +243,27 @@ def _key(bench: Bench, rows: str, side: int) -> Any:
 
 
 def _batch(bench: Bench, batch: int, side: int, key: Any) -> DataFrame:
-    """Rows in order of time but for some seconds; `before`: the watermark that Spark has reached when they come."""
-    each, step = bench.events // bench.batches, SPAN // bench.events
+    """Rows in order of time but for some seconds."""
     last = batch == bench.batches
-    made = bench.spark.session.range(batch * each, batch * each + (1 if last else each), 1, 1)
+    first = batch * bench.events // bench.batches
+    made = bench.spark.session.range(first, first + (1 if last else bench.events // bench.batches), 1, 1)
     jitter = sf.pmod(sf.xxhash64(sf.col("id") + 1), sf.lit(DISORDER))
-    time = START + sf.col("id") * step - jitter + (2 * BOUND if last else 0)
-    return _columns(made, side, key, time, (START + batch * each * step - DISORDER) // 1_000 if batch else None)
+    time = START + sf.col("id") * (SPAN // bench.events) - jitter + (2 * BOUND if last else 0)
+    return _columns(bench, batch, made, side, key, time)
 
 
-def _columns(frame: DataFrame, side: int, key: Any, time: Any, before: int | None) -> DataFrame:
+def _columns(bench: Bench, batch: int, frame: DataFrame, side: int, key: Any, time: Any) -> DataFrame:
+    """Spark meets the times of a batch in the next one, the log source in the same. So that the kernel meets time as
+    it does behind the log source, `mark` is where the next batch ends; `before` is the watermark before this one."""
     cents = sf.pmod(sf.xxhash64(sf.col("id") + 2), sf.lit(100_000))
+    ends = [START + n * (SPAN // bench.batches) for n in (batch, batch + 2)]
+    before = (ends[0] - DISORDER) // 1_000 if batch > 0 else NONE
     return frame.select("id", key.alias("k"), time.cast("long").alias("time"), cents.alias("cents")).select(
         sf.lit(side).alias("side"), sf.concat(sf.lit("key-"), "k").alias("key"), "time",
         (sf.col("cents") / 100).cast("decimal(18,2)").alias("amount"), sf.concat(sf.lit("note "), "id").alias("note"),
         sf.col("id").alias("off"), sf.timestamp_micros("time").alias("at"),
-        sf.lit(NONE if before is None else before).cast("long").alias("before"),
+        sf.timestamp_micros(sf.lit(ends[1] + (2 * BOUND if batch == bench.batches - 1 else 0))).alias("mark"),
+        sf.lit(before).cast("long").alias("before"),
     )  # fmt: skip
 
 
