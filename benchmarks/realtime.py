@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 
+import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
 from rig import payments
 from rig.table import Line, Table
@@ -117,9 +118,10 @@ def main() -> None:
         while payments.counted(broker, MATCHES) < given.warm:
             assert query.exception() is None, query.exception()
             threading.Event().wait(0.5)
-        begin = time.time_ns() // 1000
+        jvm = psutil.Process(spark.gateway.process.pid)
+        begin, busy = time.time_ns() // 1000, sum(jvm.cpu_times()[:2])
         threading.Event().wait(given.seconds)
-        until = time.time_ns() // 1000
+        until, busy = time.time_ns() // 1000, sum(jvm.cpu_times()[:2]) - busy
         sender_end, reader_end = ends
         sender_end.send("end")
         threading.Event().wait(2)
@@ -131,7 +133,7 @@ def main() -> None:
     assert took, "no match came"
     for name, q, aim in (("p50", 0.5, 5), ("p99", 0.99, 20)):
         found = took[int((len(took) - 1) * q)]
-        beside = f"of {len(took):,} matches" if q > 0.5 else ""
+        beside = f"of {len(took):,} matches; {busy / given.seconds:.2f} cores busy" if q > 0.5 else ""
         table.add(
             Line(what=f"payment -> match, {name}", figure=f"{found:.1f} ms", target=f"{aim} ms", met=found <= aim,
                  beside=beside)
