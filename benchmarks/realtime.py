@@ -97,7 +97,7 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--rate", type=int, default=500)
     asked.add_argument("--seconds", type=int, default=20)
-    asked.add_argument("--warm", type=int, default=10_000, help="matches before measuring begins")
+    asked.add_argument("--warm", type=int, default=30_000, help="matches before measuring begins: the JVM compiles")
     given = asked.parse_args()
     table = Table(f"real time at {given.rate:,} events/s, {KEYS:,} keys, {PARTITIONS} partitions: enrich + pattern")
     with payments.log("2g") as (settings, broker), start_spark(settings, profile="realtime", app_name="bench") as spark:
