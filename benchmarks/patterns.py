@@ -28,6 +28,7 @@ from headrace.steps.pattern_state import Spec
 from headrace.steps.pattern_steps import FIRST, THEN, Criterion, Step
 
 MINUTE = 60_000_000
+START = 1_000_000 * MINUTE
 SPAN = 170 * MINUTE  # of event time, in all
 LAYOUT = ("miss bool", "login bool", "buy bool", "key text", "country text", "at time")
 KEY, COUNTRY, AT = 3, 4, 5
@@ -107,11 +108,12 @@ def _make(spark: Spark, folder: Path, rows: int, keys: int, batches: int) -> Non
     for batch in range(batches + 1):
         made = spark.session.range(batch * each, batch * each + (each if batch < batches else 1), 1, 1).select(
             sf.concat(sf.lit("customer-"), chance(0, keys)).alias("key"),
-            (sf.col("id") * (SPAN // rows) - chance(1, 20_000_000)).alias("time"),
+            (sf.lit(START) + sf.col("id") * (SPAN // rows) - chance(1, 20_000_000)).alias("time"),
             (chance(2, 2) == 0).alias("login"),
             sf.concat(sf.lit("C"), chance(3, 20)).alias("country"),
             sf.col("id").alias("off"),
-            sf.lit(batch * each * (SPAN // rows) // 1_000 - 20_000).alias("before"),
+            # Rows are judged under the watermark of the batch before (rule R1), or a little less.
+            sf.lit((START + (batch - 1) * each * (SPAN // rows)) // 1_000 - 21_000).alias("before"),
         )
         made.select("*", sf.timestamp_micros("time").alias("at")).write.mode("append").parquet(str(folder))
 
