@@ -2,7 +2,7 @@
 package headrace
 
 import org.apache.spark.sql.Column
-import org.apache.spark.sql.headrace.{ChainColumns, Counted}
+import org.apache.spark.sql.headrace.{ChainColumns, Counted, Lookup}
 
 object Chain {
   /** A struct's columns as one binary. */
@@ -20,6 +20,9 @@ object Chain {
   /** The stable id (rule D2) of rows given as struct of (key, src, part, off, id); `named` is the JSON array
     * [app, version, step, [topics by source]]. */
   def stableId(row: Column, named: String): Column = ChainColumns.stableId(row, named)
+
+  /** What a static table has for a key text, as a struct; `table` as in Lookup. */
+  def lookup(key: Column, table: String): Column = Lookup(key, table)
 
   /** The same condition, counting rows under these terms of rule D3 where it is true and where it is not ("": not). */
   def counted(condition: Column, step: Int, yes: String, no: String): Column = Counted(condition, step, yes, no)

@@ -13,6 +13,7 @@ from headrace.model.aggregate import avg, collect, count, distinct, first, last,
 from headrace.model.app import App, marked
 from headrace.model.event import event
 from headrace.model.sequence import group
+from headrace.model.static import Static
 from headrace.model.stream import Stream
 from headrace.model.table import Table
 from headrace.model.view import View
@@ -29,6 +30,7 @@ __all__ = [
     "App",
     "HeadraceError",
     "Money",
+    "Static",
     "Stream",
     "Table",
     "View",

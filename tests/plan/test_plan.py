@@ -66,6 +66,30 @@ def test_explain_of_joins_is_golden() -> None:
     assert explain(build(joins())) == (GOLDEN / "joins.explain").read_text()
 
 
+@hr.event(key="ad_id")
+class Ad:
+    ad_id: str
+    words: str
+
+
+def asking(*rows: Ad) -> hr.App:
+    app = hr.App("ads")
+    app.stream(Click, disorder="0 s").enrich(app.static(Ad, rows), on="ad_id").to(app.topic("out"))
+    return app
+
+
+def test_a_static_table_is_part_of_the_plan_and_allows_every_mode() -> None:
+    one, turned, other = (
+        build(asking(*rows)).flows[0]
+        for rows in ((Ad("a", "x"), Ad("b", "y")), (Ad("b", "y"), Ad("a", "x")), (Ad("a", "x"), Ad("b", "z")))
+    )
+
+    assert text.fingerprint(one) == text.fingerprint(turned) != text.fingerprint(other)
+    assert one.levels == 0
+    assert [why_not(one, mode) for mode in MODES] == [(), (), ()]
+    assert "a static table of 2 rows, in the plan itself" in explain(build(asking(Ad("a", "x"), Ad("b", "y"))))
+
+
 def test_an_app_without_output_is_refused() -> None:
     app = hr.App("quiet")
     app.stream(Payment, disorder="0 s")

@@ -290,3 +290,39 @@ def test_split_sends_each_row_to_the_first_branch_that_wants_it() -> None:
         t.send(clicked(t, "a", "10:00"), clicked(t, "b", "10:00", user="u2"), clicked(t, "c", "10:00", None, "u2"))
 
         assert [[row.click_id for row in t.read(topic)] for topic in ("mine", "ads", "rest")] == [["a"], ["b"], ["c"]]
+
+
+@hr.event(key="user_id, floor")
+class Desk:
+    user_id: str
+    floor: int
+    phone: str | None
+
+
+def test_j6_rows_are_looked_up_in_a_static_table_and_null_keys_find_nothing() -> None:
+    app = hr.App("ads")
+    clicks = app.stream(Click, disorder="0 s")
+    desks = app.static(Desk, [Desk("u1", 2, "12"), Desk("u1", 3, None), Desk("u2", 2, "22")])
+    on = "clicks.user_id = desk.user_id and length(clicks.ad_id) = desk.floor"
+    clicks.enrich(desks, on=on, take="clicks.click_id, desk.floor, desk.phone").named("asked").to(app.topic("out"))
+    with hr.testing.run(app) as t:
+        t.send(clicked(t, "a", "10:00"), clicked(t, "b", "10:00", ad="two"), clicked(t, "c", "10:00", user="u2"))
+        t.send(clicked(t, "d", "10:00", user="u3"), clicked(t, "e", "10:00", ad=None))
+
+        assert [tuple(row.as_dict().values()) for row in t.read("out")] == [
+            ("a", 2, "12"), ("b", 3, None), ("c", 2, "22"), ("d", None, None), ("e", None, None),
+        ]  # fmt: skip
+        assert t.counts("asked").used == 5
+
+
+def test_a_key_that_does_not_fit_is_a_dead_letter_where_a_static_table_is_asked() -> None:
+    app = hr.App("ads")
+    desks = app.static(Desk, [Desk("u1", 7, "12")])
+    on = "clicks.user_id = desk.user_id and cast(clicks.ad_id as int) = desk.floor"
+    asked = app.stream(Click, disorder="0 s").enrich(desks, on=on, take="clicks.click_id, desk.phone").named("asked")
+    asked.to(app.topic("out"))
+    with hr.testing.run(app) as t:
+        t.send(clicked(t, "a", "10:00", ad="7"), clicked(t, "b", "10:00", ad="seven"))
+
+        assert [(row.click_id, row.phone) for row in t.read("out")] == [("a", "12")]
+        assert (t.counts("asked").used, t.counts("asked").dead) == (1, 1)

@@ -26,7 +26,7 @@ DAY = datetime(2026, 11, 3, 10, tzinfo=UTC)
 
 
 class Enriching(Bench):
-    """Clicks enriched with users, now and as of their time, and counted by city after it."""
+    """Clicks enriched with users, now and as of their time, with static tables, and counted by city after it."""
 
     def __init__(self, spark: Spark, broker: Broker, home: Path, topic: str) -> None:
         @hr.event(topic=f"{topic}-clicks", key="user_id", time="at", id="click_id")
@@ -43,6 +43,22 @@ class Enriching(Bench):
             credit: hr.Money
             since: datetime
 
+        @hr.event(key="city")
+        class City:
+            city: str
+            capital: bool
+            tags: list[str]
+            founded: datetime
+            raw: bytes
+            share: float | None
+            tax: hr.Money
+
+        @hr.event(key="user_id, size")
+        class Size:
+            user_id: str
+            size: int
+            word: str
+
         self.click, self.user = Click, User
         app = hr.App("bench")
         clicks = app.stream(Click, disorder="20 s", idle="300 ms", name="clicks")
@@ -50,6 +66,13 @@ class Enriching(Bench):
         out = lambda name: app.topic(f"{topic}-{name}", partitions=2)  # noqa: E731
         now = clicks.enrich(users, on="user_id")
         now.to(out("now"))
+        founded = datetime(1, 1, 1, microsecond=1, tzinfo=UTC)
+        cities = [City("c0", True, ["a", "é"], founded, b"\0", None, hr.money("0.05")),
+                  City("c1", False, [], DAY, b"", 0.1, hr.money("-7"))]  # fmt: skip
+        now.enrich(app.static(City, cities), on="city").to(out("static"))
+        sizes = app.static(Size, [Size("u1", 2, "short"), Size("u2", 3, "long")])
+        clicks.enrich(sizes, on="clicks.user_id = size.user_id and length(clicks.click_id) = size.size",
+                      take="clicks.click_id, size.word").where("word is not null").to(out("sizes"))  # fmt: skip
         friends = clicks.enrich(users, on="clicks.friend = users.user_id", prefix="friend_")
         friends.to(out("friends"))
         then = clicks.enrich(users, on="user_id", as_of="at")
@@ -160,11 +183,18 @@ def test_r5_in_real_time_rows_are_enriched_as_they_come_also_over_a_restart(
         city: str
         since: datetime
 
+    @hr.event(key="user_id")
+    class Nickname:
+        user_id: str
+        name: str
+
     app = hr.App("bench")
     clicks = app.stream(Click, disorder="1 min")
     users = app.table(User, history="1 h")
     clicks.enrich(users, on="user_id").to(app.topic(f"{topic}-now"))
     clicks.enrich(users, on="user_id", as_of="at", wait="0 s").to(app.topic(f"{topic}-then"))
+    nicknames = app.static(Nickname, [Nickname("u1", "ann")])
+    clicks.enrich(nicknames, on="user_id", take="nickname.name as city").to(app.topic(f"{topic}-static"))
     bench = Bench(spark, broker, tmp_path, app)
     sent = itertools.count()
     cities = lambda name: {row["city"] for row in map(json.loads, values(broker, f"{topic}-{name}"))}  # noqa: E731
@@ -184,11 +214,13 @@ def test_r5_in_real_time_rows_are_enriched_as_they_come_also_over_a_restart(
         bench.fill([User("u1", "Oslo", DAY + timedelta(seconds=5))])
         click_until("now", "Oslo", DAY + timedelta(seconds=9))
         click_until("then", "Oslo", DAY + timedelta(seconds=9))
+        click_until("static", "ann", DAY)
     with in_real_time(bench):
         bench.fill([User("u1", "Bonn", DAY + timedelta(seconds=7))])
         click_until("then", "Bonn", DAY + timedelta(seconds=9))
 
     assert cities("then") == {None, "Rome", "Oslo", "Bonn"}
+    assert cities("static") == {None, "ann"}
     assert {row["city"] for row in map(json.loads, values(broker, f"{topic}-now")) if row["user_id"] == "nobody"} == {
         None
     }

@@ -15,7 +15,7 @@ from headrace.base.errors import DataError, Undecodable, WrongType
 from headrace.base.ids import random_id
 from headrace.base.keys import key_text, value_text
 from headrace.log.offsets import FIRST_TIME
-from headrace.model.event import EventType, event_type, fields, located, missing_field, unknown_field
+from headrace.model.event import EventType, event_type, fields, located, misread, unknown_field
 
 E = TypeVar("E")
 
@@ -95,19 +95,11 @@ class Codec(Generic[E]):
         return self.decode(_json(row))
 
     def _explain(self, broken: msgspec.DecodeError) -> DataError:
-        text = str(broken)
         if not isinstance(broken, msgspec.ValidationError):
-            return Undecodable(f"a value of {self.event.name} is no JSON", why=text, fix="values are JSON objects (F1)")
-        if text.startswith("Object missing required field"):
-            return missing_field(self.event, text.split("`")[1])
-        what, _, place = text.partition(" - at `$.")
-        field = place.rstrip("`")
-        name = f"{self.event.name}.{field}" if field else self.event.name
-        return WrongType(f"{name}: {what[0].lower()}{what[1:]}", why=f"it is declared as {self._declared(field)}")
-
-    def _declared(self, field: str) -> str:
-        found = [str(column) for column in self.event.columns if column.name == field.split("[")[0]]
-        return found[0] if found else str(self.event)
+            return Undecodable(
+                f"a value of {self.event.name} is no JSON", why=str(broken), fix="values are JSON objects (F1)"
+            )
+        return misread(self.event, broken)
 
 
 def _keyed(event: EventType) -> Callable[[Any], bytes | None]:

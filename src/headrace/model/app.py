@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from headrace.base.duration import duration
 from headrace.base.errors import BadApp
@@ -14,6 +16,7 @@ from headrace.model.declared import Output, Read, ReadTable
 from headrace.model.declaring import declaring
 from headrace.model.event import EventType, event_type
 from headrace.model.naming import refs
+from headrace.model.static import Static, static
 from headrace.model.stream import Stream
 from headrace.model.table import Table
 from headrace.model.topic import Topic
@@ -132,6 +135,12 @@ class App:
         lag = None if changes else read.history
         self._topics.setdefault(described.topic, Topic(name=described.topic, compact=not changes, lag=lag))
         return known
+
+    @declaring('app.static(Country, [Country("CH", "Europe"), ...]), or app.static(Country, "countries.csv")')
+    def static(self, event: type, rows: Iterable[Any] | str | Path, *, name: str | None = None) -> Static:
+        """A small table that does not change, from a list of events or a file of them (.csv, .jsonl), read now. Streams
+        are enriched with it; it stands in the plan, so other rows are another plan."""
+        return static(self, event, rows, name)
 
     @declaring('app.pattern("guessing", key="customer_id")', why="patterns are matched per key")
     def pattern(

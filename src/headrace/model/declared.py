@@ -292,6 +292,29 @@ class Enriched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LookedUp:
+    """A stream's rows, each with the row of a static table for its key. `rows`: the whole table, events in the order of
+    their keys. `on`: the table's key as the stream's row has it."""
+
+    of: Node
+    event: EventType
+    rows: tuple[Any, ...]
+    names: tuple[str, str]
+    on: tuple[Any, ...]
+    values: tuple[tuple[str, Any], ...]
+    name: str = ""
+    where: Where | None = None
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.of,)
+
+    @property
+    def columns(self) -> Columns:
+        return tuple(Column(name, value.type, value.nullable) for name, value in self.values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """Another output of a step: its late rows, its duplicates, rows without partner, partial matches."""
 
@@ -325,6 +348,7 @@ Node = (
     | Union
     | Joined
     | Enriched
+    | LookedUp
     | Pattern
     | Side
     | Changing

@@ -9,10 +9,10 @@ from dataclasses import field as attribute
 from difflib import get_close_matches
 from typing import Any, TypeVar, dataclass_transform, get_type_hints, overload
 
-from msgspec import Struct, StructMeta
+from msgspec import Struct, StructMeta, ValidationError
 from msgspec.structs import force_setattr
 
-from headrace.base.errors import BadEvent, BadTopic, DataError, MissingField, UnknownField
+from headrace.base.errors import BadEvent, BadTopic, DataError, MissingField, UnknownField, WrongType
 from headrace.base.ids import stable_id
 from headrace.base.where import Where, here
 from headrace.expr.types import TIME, Column, Columns
@@ -158,6 +158,19 @@ def missing_field(described: EventType, name: str, where: Where | None = None) -
         fix=f"give {name}=...",
         where=where,
     )
+
+
+def misread(described: EventType, broken: ValidationError) -> DataError:
+    """What msgspec refused, in our words."""
+    text = str(broken)
+    if text.startswith("Object missing required field"):
+        return missing_field(described, text.split("`")[1])
+    what, _, place = text.partition(" - at `$.")
+    field = place.rstrip("`")
+    name = f"{described.name}.{field}" if field else described.name
+    found = [str(column) for column in described.columns if column.name == field.split("[")[0]]
+    why = f"it is declared as {found[0] if found else described}"
+    return WrongType(f"{name}: {what[0].lower()}{what[1:]}", why=why)
 
 
 def _declare(

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from headrace.base.duration import duration, show
 from headrace.base.errors import BadStep
 from headrace.base.where import Where
-from headrace.expr.types import Columns
+from headrace.expr.types import Columns, Party
 from headrace.model import changing, declared
 
 if TYPE_CHECKING:
-    from headrace.expr.types import Party
     from headrace.model.declared import Node
+    from headrace.model.static import Static
     from headrace.model.stream import Stream
+    from headrace.model.table import Table
     from headrace.model.view import View
 
 Named = tuple[tuple[str, Any], ...]
@@ -23,13 +24,14 @@ Named = tuple[tuple[str, Any], ...]
 
 def check_stream(one: Stream, other: Any, place: Where | None, *, whole: bool = False) -> None:
     """Refuses to join a stream with what is none, or with `whole` to unite it."""
+    from headrace.model.static import Static
     from headrace.model.stream import Stream
     from headrace.model.view import View
 
     if isinstance(other, View) and whole:
         raise BadStep(f"{other.called} is a table", why="it holds rows, and a union has those that come",
                       fix=f"{other.called}.changes() is a stream of its changes", where=place)  # fmt: skip
-    if isinstance(other, View):
+    if isinstance(other, View | Static):
         raise BadStep(f"{other.called} is a table", why="rows meet what it says now, or said at their time",
                       fix=f"{one.called}.enrich({other.called}, on=...)", where=place)  # fmt: skip
     if not isinstance(other, Stream):
@@ -39,6 +41,7 @@ def check_stream(one: Stream, other: Any, place: Where | None, *, whole: bool = 
 
 def check_table(stream: Stream, table: Any, as_of: str | None, place: Where | None) -> None:
     """Refuses to enrich a stream with what is no table, or as of a time that it cannot tell."""
+    from headrace.model.static import Static
     from headrace.model.table import Table
     from headrace.model.view import View
 
@@ -46,12 +49,15 @@ def check_table(stream: Stream, table: Any, as_of: str | None, place: Where | No
         raise BadStep(f"{table.called} is a view", why="rows are enriched with a table of the log",
                       fix='write it to a topic, view.to(app.topic("...", compact=True)), and app.table(...) that',
                       where=place)  # fmt: skip
-    if not isinstance(table, Table):
+    if not isinstance(table, Table | Static):
         raise BadStep(f"{table!r} is no table", why="streams are joined: .join(..., within=)",
                       fix="app.table(Customer)", where=place)  # fmt: skip
     check_app(stream, table, place)
     if as_of is None:
         return
+    if isinstance(table, Static):
+        raise BadStep(f"{table.called} is static", why="it has one version, valid at all times",
+                      fix="leave as_of out", where=place)  # fmt: skip
     if table.read.history is None:
         raise BadStep(f"{table.called} keeps no history", why="old versions are needed to answer as of a time",
                       fix='app.table(..., history="30 d"): as far back as rows may be', where=place)  # fmt: skip
@@ -82,6 +88,7 @@ def _time_of(node: Node) -> str:
             | declared.Dedup()
             | declared.Changed()
             | declared.Enriched()
+            | declared.LookedUp()
             | declared.Union()
         ):
             times = {_time_of(of) for of in node.inputs if not isinstance(of, declared.ReadTable)}
@@ -103,7 +110,7 @@ def check_wait(wait: Any, as_of: str | None, place: Where | None) -> None:
                       where=place)  # fmt: skip
 
 
-def check_app(one: Stream | View, other: Stream | View, place: Where | None) -> None:
+def check_app(one: Stream | View, other: Stream | View | Static, place: Where | None) -> None:
     if one.app is not other.app:
         raise BadStep(f"{one.called} belongs to {one.app!r}, {other.called} to {other.app!r}",
                       why="what runs together is declared in one app", where=place)  # fmt: skip
@@ -138,6 +145,45 @@ def keys(on: str, left: Party, right: Party, place: Where | None) -> tuple[tuple
             where=place,
         )
     return pairs(on, left, right, where=place)
+
+
+def enriched(
+    stream: Stream,
+    table: Table | Static,
+    *,
+    on: str,
+    as_of: bool,
+    wait: bool,
+    take: str | None,
+    prefix: str | None,
+    place: Where | None,
+) -> declared.Enriched | declared.LookedUp:
+    """The step that asks a table for each row, by the table's key."""
+    from headrace.model.table import Table
+
+    parties = Party(stream.called, stream.columns), Party(table.called, table.columns)
+    pairs, key = keys(on, *parties, place), table.event.key
+    by_name = {str(theirs): own for own, theirs in pairs}
+    if set(by_name) != set(key) or len(pairs) != len(key):
+        raise BadStep(f"{table.called} is not asked by its key", why=f"its key is {', '.join(key)}",
+                      fix=f'on="{", ".join(key)}"', where=place)  # fmt: skip
+    asked = tuple(by_name[name] for name in key)
+    values = columns(*parties, pairs, missing=(False, True), take=take, prefix=prefix, place=place)
+    names = stream.called, table.called
+    if not isinstance(table, Table):
+        return declared.LookedUp(
+            of=stream.node, event=table.event, rows=table.rows, names=names, on=asked, values=values, where=place
+        )
+    return declared.Enriched(
+        of=stream.node,
+        table=table.read,
+        names=names,
+        on=asked,
+        as_of=as_of,
+        wait=wait,
+        values=values,
+        where=place,
+    )
 
 
 def columns(

@@ -18,6 +18,7 @@ from headrace.model.declared import Node, Output
 from headrace.model.declaring import declaring
 from headrace.model.event import event_type
 from headrace.model.naming import Named, condition_of, few, kept, key_columns
+from headrace.model.static import Static
 from headrace.model.table import Table
 from headrace.model.topic import Topic
 from headrace.model.verbs import NOT_OF_STREAMS, Verbs
@@ -236,7 +237,7 @@ class Stream(Verbs):
     @declaring('.enrich(customers, on="customer_id")')
     def enrich(
         self,
-        table: Table,
+        table: Table | Static,
         *,
         on: str,
         as_of: str | None = None,
@@ -249,25 +250,10 @@ class Stream(Verbs):
         place = here()
         joining.check_table(self, table, as_of, place)
         joining.check_wait(wait, as_of, place)
-        waits = as_of is not None and wait is None
-        parties = Party(self.called, self.columns), Party(table.called, table.columns)
-        pairs = joining.keys(on, *parties, place)
-        by_name = {str(right): left for left, right in pairs}
-        if set(by_name) != set(table.event.key) or len(pairs) != len(table.event.key):
-            raise BadStep(f"{table.called} is not asked by its key", why=f"its key is {', '.join(table.event.key)}",
-                          fix=f'on="{", ".join(table.event.key)}"', where=place)  # fmt: skip
-        values = joining.columns(*parties, pairs, missing=(False, True), take=take, prefix=prefix, place=place)
-        node = declared.Enriched(
-            of=self.node,
-            table=table.read,
-            names=(self.called, table.called),
-            on=tuple(by_name[name] for name in table.event.key),
-            as_of=as_of is not None,
-            wait=waits,
-            values=values,
-            where=place,
-        )
-        return Stream(self.app, node, self.key if take is None else kept(self.key, values), self.label)
+        then = as_of is not None
+        waits = then and wait is None
+        node = joining.enriched(self, table, on=on, as_of=then, wait=waits, take=take, prefix=prefix, place=place)
+        return Stream(self.app, node, self.key if take is None else kept(self.key, node.values), self.label)
 
     @declaring(".union(refunds)")
     def union(self, *others: Stream) -> Stream:

@@ -227,11 +227,15 @@ def _check_fits(name: str, value: Any, place: Where | None) -> None:
 
 
 def _check_other(one: View, other: Any, place: Where | None) -> None:
+    from headrace.model.static import Static
     from headrace.model.stream import Stream
 
     if isinstance(other, Stream):
         raise BadStep(f"{other.called} is a stream", why="its rows pass by, so a view could never hold them",
                       fix=f"turn it around: {other.called}.enrich({one.called}, on=...)", where=place)  # fmt: skip
+    if isinstance(other, Static):
+        raise BadStep(f"{other.called} is static", why="a view follows the changes of tables, and it has none",
+                      fix=f"{one.called}.changes().enrich({other.called}, on=...)", where=place)  # fmt: skip
     if not isinstance(other, View):
         raise BadStep(f"{other!r} is no table", fix="app.table(Customer) is one", where=place)
     joining.check_app(one, other, place)

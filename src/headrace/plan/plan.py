@@ -287,6 +287,7 @@ _KIND = {
     declared.Union: "union",
     declared.Joined: "join",
     declared.Enriched: "enrich",
+    declared.LookedUp: "enrich",
     changing.ViewFilter: "where",
     changing.ViewProject: "select",
     changing.ViewJoin: "links",

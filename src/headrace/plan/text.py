@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.base.duration import show
+from headrace.base.ids import stable_id
 from headrace.model import changing, declared, matched
 from headrace.model.declared import Node
 from headrace.plan.plan import Exit, Flow, Input, Step
@@ -87,6 +88,14 @@ def _enriched(node: declared.Enriched) -> str:
     )
 
 
+def _looked_up(node: declared.LookedUp) -> str:
+    rows = stable_id(*map(repr, node.rows))[:8]  # others give other results, so they are another plan
+    return (
+        f"enrich {node.names[0]} with {node.names[1]}, {len(node.rows)} static rows {rows}, "
+        f"on {', '.join(map(str, node.on))}: {_values(node.values)}"
+    )
+
+
 def _view_join(node: changing.ViewJoin) -> str:
     on = ", ".join(f"{own} = {name}" for own, (name, _) in zip(node.on, node.right_key, strict=True))
     return f"link by key {names(node.key)} to what {on} points to{', or nothing' if node.outer else ''}"
@@ -153,6 +162,7 @@ _SAID: dict[type, Callable[[Any], str]] = {
     declared.Union: lambda node: "union",
     declared.Joined: _joined,
     declared.Enriched: _enriched,
+    declared.LookedUp: _looked_up,
     declared.Pattern: _pattern,
     declared.MapRows: _mapped,
     declared.FilterRows: lambda node: f"where {_called(node)}",

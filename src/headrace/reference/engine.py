@@ -11,7 +11,7 @@ from headrace.plan.plan import Flow, Plan, Step, topic_of
 from headrace.reference import view
 from headrace.reference.batch import Batch, Dead, Record, Travelling
 from headrace.reference.counts import Counts
-from headrace.reference.joined import Enriched, Joined
+from headrace.reference.joined import Enriched, Joined, LookedUp
 from headrace.reference.keyed import Changed, Dedup, Windowed
 from headrace.reference.operator import Moment, Operator, Setting, Source
 from headrace.reference.pattern import Pattern
@@ -131,6 +131,8 @@ def _operator(step: Step, setting: Setting) -> Operator:
             return Joined(step, setting, node)
         case declared.Enriched():
             return Enriched(step, setting, node)
+        case declared.LookedUp():
+            return LookedUp(step, setting, node)
         case changing.Versions():
             return view.Versions(step, setting, node)
         case changing.ViewFilter() | changing.ViewProject():

@@ -1,4 +1,4 @@
-"""Joins: two streams within a time bound, and a stream with a table, now or as of its time."""
+"""Joins: two streams within a time bound, a stream with a table, now or as of its time, and with a static one."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from headrace.base.errors import DoesNotFit
 from headrace.expr import by_index, compile
 from headrace.expr.types import Column, Columns
 from headrace.model import changing, declared
 from headrace.plan.plan import Step
 from headrace.reference.batch import Tombstone, Travelling
 from headrace.reference.meeting import Given, Meeting
-from headrace.reference.operator import Setting
+from headrace.reference.operator import Moment, Operator, Setting
 from headrace.reference.stateless import row_of
 from headrace.reference.timers import Key
 from headrace.steps import as_of, current, interval_join
@@ -118,15 +119,41 @@ class Enriched(Meeting):
         return told
 
 
+class LookedUp(Operator):
+    """A stream's rows with those of a static table; a key with a null in it finds none."""
+
+    def __init__(self, step: Step, setting: Setting, node: declared.LookedUp) -> None:
+        super().__init__(step, setting)
+        key = [column.name for column in node.event.columns].index
+        rows = [tuple(getattr(row, column.name) for column in node.event.columns) for row in node.rows]
+        self._rows = {tuple(values[key(name)] for name in node.event.key): values for values in rows}
+        self._key = row_of(list(node.on), node.of.columns)
+        self._both = both(node)
+
+    def take(self, rows: list[Travelling], moment: Moment) -> None:
+        made = []
+        for row in rows:
+            try:
+                found = self._rows.get(self._key(row.values))
+            except DoesNotFit as misfit:
+                self.bury(row, misfit.code, misfit.what)
+            else:
+                made.append(row._replace(values=self._both(row.values, found)))
+        self.counts.used += len(made)
+        self.give(made)
+
+
 def _carried(row: Travelling) -> Row:
     """The row as the step sees it, with itself inside: it comes out as it went in."""
     return Row(row.order[0], row.order, (row,))
 
 
-def both(node: declared.Joined | declared.Enriched | changing.Settled) -> Both:
+def both(node: declared.Joined | declared.Enriched | declared.LookedUp | changing.Settled) -> Both:
     """From the values of both rows, None where there is none, to the columns that come out."""
-    sides = node.of.inputs if isinstance(node, changing.Settled) else node.inputs
-    left, right = (of.columns for of in sides)
+    if isinstance(node, declared.LookedUp):
+        left, right = node.of.columns, node.event.columns
+    else:
+        left, right = (of.columns for of in (node.of.inputs if isinstance(node, changing.Settled) else node.inputs))
     columns = _named(node.names[0], left) + _named(node.names[1], right)
     nothing = ((None,) * len(left), (None,) * len(right))
     read = by_index(columns)

@@ -14,6 +14,7 @@ import pyspark.sql.functions as sf
 
 from headrace.base.ids import stable_id
 from headrace.expr.types import BYTES, Column, Columns
+from headrace.log.codec import Codec
 from headrace.model import declared
 from headrace.plan.plan import Exit, Flow, Plan, Step
 from headrace.spark.columns import column
@@ -30,6 +31,11 @@ PORTS = {"rows": 0, "late": 1, "duplicates": 2, "unmatched": 3, "timeouts": 4}
 def ddl(columns: Columns) -> str:
     """Columns as Spark's DDL."""
     return ", ".join(f"`{c.name}` {spark_type(c.type)}" for c in columns)
+
+
+def fields(columns: Columns) -> list[dict[str, Any]]:
+    """Columns as jvm/Field.scala reads them."""
+    return [{"name": c.name, "type": str(c.type), "nullable": c.nullable} for c in columns]
 
 
 def entering(step: Step, number: int, flow: Flow) -> tuple[Columns, list[Any], list[Any]]:
@@ -117,6 +123,13 @@ class Chain:
         origin = sf.when(sf.length(id) == 16, sf.lower(sf.hex(id)).cast("binary")).otherwise(id)
         suffix = sf.concat(sf.lit("/"), sf.lpad(number.cast("string"), 6, "0")).cast("binary")
         return sf.concat(sf.coalesce(origin, sf.lit("").cast("binary")), suffix)
+
+    def lookup(self, key: Any, node: declared.LookedUp) -> Any:
+        """The static row of a key text, as a struct; null where there is none."""
+        codec: Codec[Any] = Codec(node.event.cls)
+        encoded = [codec.encode(row) for row in node.rows]
+        rows = [(key.decode(), value.decode()) for key, value, *_ in encoded if key is not None]
+        return self._call("lookup", key, json.dumps({"fields": fields(node.event.columns), "rows": rows}))
 
     def counted(self, condition: Any, step: int, yes: str, no: str) -> Any:
         """The same condition, counting rows under a term of rule D3 where it is true and where it is not ("": not)."""

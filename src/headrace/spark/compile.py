@@ -124,10 +124,23 @@ class Compiler:
                 values = {name: column(value, rows.values) for name, value in node.values}
                 passed = replace(rows, gates=(*rows.gates, gate), values=values, columns=node.columns, packed=None)
                 yield from self._walk(reader, "rows", passed)
+            elif isinstance(node, declared.LookedUp):
+                gate = self._gate(reader, rows, list(node.on))
+                values = self._looked_up(node, rows)
+                passed = replace(rows, gates=(*rows.gates, gate), values=values, columns=node.columns, packed=None)
+                yield from self._walk(reader, "rows", passed)
             else:
                 yield self._into(reader, number, rows)
         for leaving in self.flow.leaving(step.ordinal, port):
             yield self._out(leaving, rows)
+
+    def _looked_up(self, node: declared.LookedUp, rows: Rows) -> dict[str, Any]:
+        """The columns that come out, of a row and what a static table has for it."""
+        own, theirs = node.names
+        found = self.chain.lookup(self._met_by(list(node.on), rows), node)
+        both = {f"{own}.{name}": value for name, value in rows.values.items()}
+        both |= {f"{theirs}.{c.name}": found[c.name] for c in node.event.columns}
+        return {name: column(value, both) for name, value in node.values}
 
     def _gate(self, step: Step, rows: Rows, expressions: list[Any], passes: Any = None) -> Gate:
         """A stateless step as a gate."""

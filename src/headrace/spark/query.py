@@ -19,7 +19,7 @@ from headrace.model.declared import Node, Read, ReadTable
 from headrace.observe.snapshot import FlowSnapshot, PartitionSnapshot
 from headrace.plan.modes import Mode, why_not
 from headrace.plan.plan import Flow, Plan
-from headrace.spark.chain import Chain
+from headrace.spark.chain import Chain, fields
 from headrace.spark.checkpoint import Checkpoint, Held
 from headrace.spark.clients import java_client
 from headrace.spark.compile import Compiler
@@ -128,7 +128,7 @@ def _topic(read: Node, counts: bool) -> dict[str, Any]:
     event = read.event
     return {
         "topic": event.topic,
-        "fields": [{"name": c.name, "type": str(c.type), "nullable": c.nullable} for c in event.columns],
+        "fields": fields(event.columns),
         "key": list(event.key),
         "id": event.id or None,
         "time": event.time or None,
