@@ -36,17 +36,7 @@ case class FromOffsets(of: Map[(String, Int), Long]) extends Start
 case class LogSpec(topics: Array[TopicSpec], start: Start, until: Option[Long], aligned: Boolean, maxRecords: Long,
                    endOfInput: Boolean, tasks: Option[Int], kafka: Map[String, String]) {
 
-  def consumer(more: (String, String)*): KafkaConsumer[Array[Byte], Array[Byte]] = {
-    val properties = new util.HashMap[String, Object]
-    properties.put("isolation.level", "read_committed")
-    LogSpec.patience.foreach { case (k, v) => properties.put(k, v) }
-    kafka.foreach { case (k, v) => properties.put(k, v) }
-    more.foreach { case (k, v) => properties.put(k, v) }
-    properties.put("enable.auto.commit", "false")
-    properties.put("auto.offset.reset", "none")
-    properties.put("allow.auto.create.topics", "false")
-    new KafkaConsumer(properties, new ByteArrayDeserializer, new ByteArrayDeserializer)
-  }
+  def consumer(more: (String, String)*): KafkaConsumer[Array[Byte], Array[Byte]] = LogSpec.consumer(kafka, more: _*)
 
   /** `topic` is the index into the spec; `e0`, `e1`, ... hold the columns of each topic, null in rows of the others. A
     * table's tombstone has no columns at all: its own `e` is null and `dead` is too. `key` is the record's key; of a
@@ -72,6 +62,18 @@ object LogSpec {
   private val mapper = new ObjectMapper
   /** A broker that is away is worth an error sooner than Kafka's minute. */
   val patience: Map[String, String] = Map("default.api.timeout.ms" -> "20000", "request.timeout.ms" -> "15000")
+
+  def consumer(kafka: Map[String, String], more: (String, String)*): KafkaConsumer[Array[Byte], Array[Byte]] = {
+    val properties = new util.HashMap[String, Object]
+    properties.put("isolation.level", "read_committed")
+    patience.foreach { case (k, v) => properties.put(k, v) }
+    kafka.foreach { case (k, v) => properties.put(k, v) }
+    more.foreach { case (k, v) => properties.put(k, v) }
+    properties.put("enable.auto.commit", "false")
+    properties.put("auto.offset.reset", "none")
+    properties.put("allow.auto.create.topics", "false")
+    new KafkaConsumer(properties, new ByteArrayDeserializer, new ByteArrayDeserializer)
+  }
 
   def parse(options: CaseInsensitiveStringMap): LogSpec = {
     val json = options.get("spec")

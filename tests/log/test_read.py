@@ -41,6 +41,17 @@ def test_the_last_n_of_all_partitions_together(broker: Broker, payment: Any) -> 
     assert shown(broker, payment, Last(1_000)) == named(0, 60)
 
 
+def test_the_last_n_where_transactions_end_between_them(broker: Broker, declare: Declare) -> None:
+    event = declare()
+    client = broker.producer({"transactional.id": topic_of(event)})
+    client.init_transactions()
+    for n in range(12):  # each record is followed by the end of its transaction, or by nothing to be seen
+        client.begin_transaction()
+        client.produce(topic_of(event), f"{n}", partition=0, timestamp=n + 1)
+        client.abort_transaction() if n % 3 == 2 else client.commit_transaction()
+    assert [m.value() for m in read(broker, topic_of(event), Last(5))] == [b"4", b"6", b"7", b"9", b"10"]
+
+
 def test_from_a_time(broker: Broker, payment: Any) -> None:
     assert shown(broker, payment, START + timedelta(seconds=45)) == named(45, 60)
     assert shown(broker, payment, START + timedelta(hours=1)) == []

@@ -98,6 +98,10 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "a map by no function": (lambda: payments().map("to_euros", to=Page), "bad-step"),  # type: ignore[arg-type]
     "a map without result type": (lambda: payments().map(lambda p: p), "bad-step"),
     "a sink that is none": (lambda: payments().to("alerts"), "bad-step"),  # type: ignore[arg-type]
+    "a guarantee that is none": (
+        lambda: payments().to(hr.App("x").topic("y"), guarantee="twice"),  # type: ignore[arg-type]
+        "bad-step",
+    ),
     "top of nothing": (lambda: hr.top(0, "amount"), "bad-aggregate"),
     "quantile out of range": (lambda: hr.quantile("amount", 1.5), "bad-aggregate"),
     "top the wrong way round": (lambda: hr.top("amount", 3), "bad-aggregate"),  # type: ignore[arg-type]

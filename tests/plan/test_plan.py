@@ -107,6 +107,38 @@ def test_two_shapes_in_one_topic_are_refused() -> None:
     assert caught.value.where is not None
 
 
+def test_two_guarantees_for_one_topic_are_refused() -> None:
+    app = hr.App("mixed")
+    payments = app.stream(Payment, disorder="0 s")
+    payments.to(app.topic("a"))
+    payments.where("amount > 1").to(app.topic("a"), guarantee="at-least-once")
+    with pytest.raises(BadApp, match="written exactly-once and at-least-once") as caught:
+        build(app)
+    assert caught.value.where is not None
+
+
+def test_a_guarantee_is_part_of_the_plan_and_explained() -> None:
+    app = hr.App("mixed")
+    payments = app.stream(Payment, disorder="0 s").select("card_id")
+    payments.to(app.topic("a"))
+    payments.to(app.topic("b"), guarantee="at-least-once")
+    (quick,) = build(app).flows
+    assert "exactly once, in real time at least once; every record" in explain(build(app))
+    payments.to(app.topic("c"), guarantee="at-most-once")
+    (slow,) = build(app).flows
+    assert text.lines(slow)[-3:] == (
+        "to a: from select-1, key card_id, card_id text",
+        "to b: from select-1, key card_id, at-least-once, card_id text",
+        "to c: from select-1, key card_id, at-most-once, card_id text",
+    )
+    said = [line.strip() for line in explain(build(app)).splitlines()]
+    assert said.count("exactly once; every record carries its stable id in the header hr-id") == 1
+    assert said.count("at least once; every record carries its stable id in the header hr-id") == 1
+    assert any(line.startswith("at most once: ") for line in said)
+    assert why_not(quick, "realtime") == ()
+    assert why_not(slow, "realtime")[0].startswith("c is written at most once")
+
+
 def test_t4_a_flow_is_what_is_connected() -> None:
     app = hr.App("two")
     app.stream(Payment, disorder="0 s").to(app.topic("a"))

@@ -15,7 +15,7 @@ from typing import Any
 
 from headrace.base.settings import Settings
 from headrace.log.broker import Broker
-from tests.spark.flowing import until
+from tests.spark.flowing import TIMEOUT, until
 
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Half the CPU at start, as in the tests' own Spark."""
@@ -49,20 +49,21 @@ class Driver:
         return self.ended()
 
     def ended(self) -> int:
-        code = self.process.wait(60)
+        code = self.process.wait(2 * TIMEOUT)  # it may have to start first
         for reader in self._readers:
             reader.join()
         return code
 
     def kill(self) -> None:
         """kill -9, and its JVM is gone too, because it notices."""
-        child = _child(self.process.pid)
+        child = jvm_of(self.process.pid)
         self.process.kill()
         self.ended()
         until(lambda: not Path(f"/proc/{child}").exists())
 
 
-def _child(pid: int) -> str:
+def jvm_of(pid: int) -> str:
+    """The process id of a driver's JVM."""
     (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return child
 
@@ -74,14 +75,15 @@ def _reading(stream: Any, lines: list[str]) -> threading.Thread:
 
 
 @contextmanager
-def driver(folder: Path, settings: Settings, broker: Broker, *arguments: str) -> Iterator[Driver]:
-    """Runs `headrace ...` in a folder that holds its app and its state."""
+def driver(folder: Path, settings: Settings, broker: Broker, *arguments: str, failpoint: str = "") -> Iterator[Driver]:
+    """Runs `headrace ...` in a folder that holds its app and its state. `failpoint`: where its JVM is to die, as
+    jvm/Failpoint.scala says."""
     environment = os.environ | {
         "HEADRACE__HOME": str(folder / "home"),
         "HEADRACE__CACHE": str(settings.cache),
         "HEADRACE__KAFKA__BOOTSTRAP": broker.bootstrap,
         "HEADRACE__SPARK__DRIVER_MEMORY": "1g",
-        "JAVA_TOOL_OPTIONS": QUICK_JVM,
+        "JAVA_TOOL_OPTIONS": f"{QUICK_JVM} -Dheadrace.failpoint={failpoint}",
     }
     command = [sys.executable, "-m", "headrace", *arguments]
     with subprocess.Popen(

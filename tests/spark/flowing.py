@@ -124,6 +124,10 @@ class Live:
         for event in events:
             self.batch(event, partition=partition)
 
+    def busy(self) -> bool:
+        """Whether a batch runs."""
+        return bool(self._query.status["message"] == "Processing new data")
+
     def counts(self) -> dict[str, Counts]:
         """Where every row went so far, by step (rule D3)."""
         told = json.loads(self._flowing.spark.jvm.Counters.take(str(self._query.runId)))

@@ -36,11 +36,15 @@ HeadraceError
 │   ├── RecordTooLarge
 │   ├── GroupActive
 │   ├── GroupMissing
-│   └── DeliveryFailed
+│   ├── DeliveryFailed
+│   └── TransactionExpired .... a batch was open for longer than the broker keeps a transaction
 ├── RunError .................. a flow that cannot run, or stopped (exit 1)
 │   ├── PlanChanged
 │   ├── CheckpointInUse
 │   ├── ModeRefused
+│   ├── GuaranteeRefused ...... this Spark master cannot give what an output asks for
+│   ├── Fenced ................ another driver has taken over the flow
+│   ├── CommitsLost ........... which batch was written last is not known any more
 │   ├── FunctionFailed ........ a Python function of the user's raised, and on_error="stop"
 │   ├── Unbalanced ............ rows in and rows accounted for differ (rule D3): a fault of Headrace itself
 │   └── FlowFailed
@@ -279,6 +283,10 @@ class DeliveryFailed(LogError):
     code = "delivery-failed"
 
 
+class TransactionExpired(LogError):
+    code = "transaction-expired"
+
+
 class RunError(HeadraceError):
     code = "run"
 
@@ -293,6 +301,18 @@ class CheckpointInUse(RunError):
 
 class ModeRefused(RunError):
     code = "mode-refused"
+
+
+class GuaranteeRefused(RunError):
+    code = "guarantee-refused"
+
+
+class Fenced(RunError):
+    code = "fenced"
+
+
+class CommitsLost(RunError):
+    code = "commits-lost"
 
 
 class FunctionFailed(RunError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -66,9 +66,10 @@ def read(broker: Broker, topic: str, start: Start = None, *, follow: bool = Fals
         }
     )
     try:
-        client.assign([TopicPartition(*place, begin[place]) for place in places])
-        stretch = _merged(client, broker, topic, {place: last[place] for place in places if begin[place] < last[place]})
-        yield from _tail(stretch, start.n) if isinstance(start, Last) else stretch
+        if isinstance(start, Last):
+            yield from _last(client, broker, topic, first, last, start.n)
+        else:
+            yield from _stretch(client, broker, topic, begin, last)
         if follow:
             client.resume([TopicPartition(*place) for place in places])  # a pause outlives an assignment
             client.assign([TopicPartition(*place, last[place]) for place in places])
@@ -81,13 +82,34 @@ def read(broker: Broker, topic: str, start: Start = None, *, follow: bool = Fals
 def _begin(
     broker: Broker, start: Start, places: list[Place], first: dict[Place, int], last: dict[Place, int]
 ) -> dict[Place, int]:
-    if isinstance(start, Last):
-        return {place: max(first[place], last[place] - start.n) for place in places}
     if isinstance(start, Offset):
         return {place: min(max(first[place], start.offset), last[place]) for place in places}
     if isinstance(start, datetime):
         return at_time(broker, places, start)
     return first
+
+
+def _stretch(
+    client: Any, broker: Broker, topic: str, begin: dict[Place, int], last: dict[Place, int]
+) -> Iterator[Message]:
+    client.assign([TopicPartition(*place, at) for place, at in begin.items()])
+    client.resume([TopicPartition(*place) for place in begin])  # a pause outlives an assignment
+    return _merged(client, broker, topic, {place: last[place] for place, at in begin.items() if at < last[place]})
+
+
+def _last(
+    client: Any, broker: Broker, topic: str, first: dict[Place, int], last: dict[Place, int], n: int
+) -> list[Message]:
+    """The ends of transactions have offsets too, and so has what was aborted or compacted away: a partition that shows
+    fewer than n records is read from further back."""
+    begin = {place: max(first[place], end - n) for place, end in last.items()}
+    while True:
+        found = list(_stretch(client, broker, topic, begin, last))
+        shown = Counter((message.topic(), message.partition()) for message in found)
+        short = {place for place, at in begin.items() if shown[place] < n and at > first[place]}
+        if not short:
+            return found[-n:]
+        begin |= {place: max(first[place], last[place] - 4 * (last[place] - begin[place])) for place in short}
 
 
 def _merged(client: Any, broker: Broker, topic: str, until: dict[Place, int]) -> Iterator[Message]:
@@ -133,10 +155,6 @@ def _arrived(client: Any, broker: Broker, topic: str) -> list[Message]:
     """What came since the last look."""
     found = client.consume(_BATCH, 0.1)
     return [message for message in found if message.error() is None or not _check(message, broker, topic)]
-
-
-def _tail(stretch: Iterator[Message], n: int) -> Iterator[Message]:
-    return iter(deque(stretch, maxlen=n))
 
 
 def _order(message: Message) -> tuple[int, int, int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import ConfigResource, NewTopic
 
 from headrace.base.duration import MILLISECOND
@@ -23,7 +23,8 @@ _WAIT = PATIENCE / timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicInfo:
-    """A topic as it is. `records` counts offsets from first to last: compaction may have taken some in between."""
+    """A topic as it is. `records` counts offsets from first to last: compaction may have taken some in between, and the
+    end of each transaction takes one."""
 
     name: str
     partitions: int
@@ -97,6 +98,12 @@ def width(broker: Broker, name: str) -> int:
         if near
         else "`headrace topics` lists them; `headrace up` makes an app's topics",
     )
+
+
+def identity(broker: Broker, name: str) -> str:
+    """The broker's own id of a topic: one that is deleted and made again has another."""
+    answers = broker.ask(lambda admin: admin.describe_topics(TopicCollection([name])), topic=name)
+    return str(answers[name].topic_id)
 
 
 def describe(broker: Broker, name: str) -> TopicInfo:

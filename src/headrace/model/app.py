@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from headrace.base.duration import duration
 from headrace.base.errors import BadApp
 from headrace.base.where import here
-from headrace.model.declared import Output, Read, ReadTable
+from headrace.model.declared import Read, ReadTable
 from headrace.model.declaring import declaring
 from headrace.model.event import EventType, event_type
 from headrace.model.naming import refs
+from headrace.model.output import Output
 from headrace.model.static import Static, static
 from headrace.model.stream import Stream
 from headrace.model.table import Table

@@ -13,7 +13,6 @@ from headrace.model.aggregate import Bound
 from headrace.model.changing import ChangeRows, Changing
 from headrace.model.event import EventType
 from headrace.model.matched import Pattern as Pattern
-from headrace.model.topic import Topic
 from headrace.model.window import Emit, Forever, Window
 
 RANK = Column("rank", INT)
@@ -381,15 +380,3 @@ def ports(node: Node) -> tuple[tuple[str, Columns], ...]:
 
 def _sources(node: Node) -> tuple[Node, ...]:
     return tuple(source for of in node.inputs for source in _sources(of)) if node.inputs else (node,)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
-    """A stream's or a view's end: rows go to a topic under a key. `form`: rows as they are; of a view upserts (the row
-    after a change, a tombstone where there is none), or whole changes (rule F2)."""
-
-    of: Node
-    topic: Topic
-    key: tuple[tuple[str, Any], ...]  # empty: no key, round robin
-    form: str = "rows"  # rows | upserts | changes
-    where: Where | None = None

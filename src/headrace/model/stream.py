@@ -14,10 +14,11 @@ from headrace.base.where import here
 from headrace.expr.types import Party
 from headrace.model import declared, joining
 from headrace.model.branches import Branches
-from headrace.model.declared import Node, Output
+from headrace.model.declared import Node
 from headrace.model.declaring import declaring
 from headrace.model.event import event_type
 from headrace.model.naming import Named, condition_of, few, kept, key_columns
+from headrace.model.output import Guarantee, Output
 from headrace.model.static import Static
 from headrace.model.table import Table
 from headrace.model.topic import Topic
@@ -336,13 +337,13 @@ class Stream(Verbs):
         return self._side("unmatched", (declared.Joined,), "a join")
 
     @declaring('.to(app.topic("alerts"))')
-    def to(self, sink: Topic, *, key: str | None = None) -> Stream:
-        """Sends the rows to a topic, under the stream's key unless another is said."""
+    def to(self, sink: Topic, *, key: str | None = None, guarantee: Guarantee = "exactly-once") -> Stream:
+        """Sends the rows to a topic, under the stream's key unless another is said. Guarantees: docs/guarantees.md."""
         place = here()
         if not isinstance(sink, Topic):
             raise BadStep(f"{sink!r} is no sink", fix='app.topic("name") is one', where=place)
         found = key_columns(key, self.columns, place) if key else self.key
-        self.app.add(Output(of=self.node, topic=sink, key=found, where=place))
+        self.app.add(Output(of=self.node, topic=sink, key=found, guarantee=guarantee, where=place))
         return self
 
     def _side(self, port: str, kinds: tuple[type, ...], owner: str) -> Stream:

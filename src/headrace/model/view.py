@@ -12,9 +12,9 @@ from headrace.expr.types import Columns, Party
 from headrace.model import changing, joining
 from headrace.model.aggregate import UNRETRACTABLE, Aggregate, bind_all
 from headrace.model.changing import Changing
-from headrace.model.declared import Output
 from headrace.model.declaring import declaring
 from headrace.model.naming import Named, condition_of, few, kept, refs
+from headrace.model.output import Guarantee, Output
 from headrace.model.topic import Topic
 from headrace.model.verbs import NOT_OF_TABLES, Verbs
 
@@ -145,7 +145,7 @@ class View(Verbs):
         return Stream(self.app, node, refs(tuple(name for name, _ in self.key), node.columns))
 
     @declaring('.to(app.topic("order-view", compact=True))')
-    def to(self, sink: Topic, *, as_changes: bool = False) -> Self:
+    def to(self, sink: Topic, *, as_changes: bool = False, guarantee: Guarantee = "exactly-once") -> Self:
         """Keeps a compacted topic equal to this: each row as it is now under its key, a tombstone for one that has
         gone. `as_changes=True` writes {op, key, before, after, version} to a topic that keeps all of them (rule F2)."""
         place = here()
@@ -162,7 +162,7 @@ class View(Verbs):
                 where=place,
             )
         form = "changes" if as_changes else "upserts"
-        self.app.add(Output(of=self.node, topic=sink, key=self.key, form=form, where=place))
+        self.app.add(Output(of=self.node, topic=sink, key=self.key, form=form, guarantee=guarantee, where=place))
         return self
 
     def _made(self, node: Changing, label: str) -> View:

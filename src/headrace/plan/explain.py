@@ -11,7 +11,7 @@ from headrace.model.window import AtClose
 from headrace.plan import text
 from headrace.plan.bounds import bound
 from headrace.plan.modes import MODES, why_not
-from headrace.plan.plan import Flow, Plan, Step
+from headrace.plan.plan import Exit, Flow, Plan, Step
 
 KEYS_GUESS = 100_000
 WIDTH = 120
@@ -38,7 +38,7 @@ def _flow(flow: Flow, partitions: Mapping[str, int]) -> list[str]:
         port = "" if leaving.input.port == "rows" else f".{leaving.input.port}"
         origin = f"{text.form(leaving)}from {origin}{port}"
         said.append(_row("to", f"topic {leaving.topic.name}, {origin}, key {text.names(leaving.key)}"))
-        said.append(_row("", "at least once; every record carries its stable id in the header hr-id"))
+        said.append(_row("", _guaranteed(flow, leaving)))
     for topic in flow.topics:
         said.append(_row("dead", f"topic {topic}.dead: what cannot be decoded or breaks its schema"))
     said.append(_row("time", "watermark = least over streams and partitions of (greatest event time - disorder)"))
@@ -46,6 +46,14 @@ def _flow(flow: Flow, partitions: Mapping[str, int]) -> list[str]:
         reasons = why_not(flow, mode)
         said.append(_row(mode, "yes" if not reasons else "no: " + "; ".join(reasons)))
     return said
+
+
+def _guaranteed(flow: Flow, leaving: Exit) -> str:
+    if leaving.guarantee == "at-most-once":
+        return "at most once: what a batch had yet to write when its driver died is lost"
+    real_time = leaving.guarantee == "exactly-once" and not why_not(flow, "realtime")
+    said = leaving.guarantee.replace("-", " ") + (", in real time at least once" if real_time else "")
+    return f"{said}; every record carries its stable id in the header hr-id"
 
 
 def _read(flow: Flow, step: Step, partitions: Mapping[str, int]) -> list[str]:

@@ -13,7 +13,11 @@ MODES: tuple[Mode, ...] = ("live", "history", "realtime")
 
 def why_not(flow: Flow, mode: Mode) -> tuple[str, ...]:
     """The reasons against a mode; empty when the flow can run at it."""
-    return tuple(reason for step in flow.steps for reason in _REASONS[mode](step))
+    found = [reason for step in flow.steps for reason in _REASONS[mode](step)]
+    if mode == "realtime":
+        words = "is written at most once, and an interval that is cut off is written again (rule R5)"
+        found += [f"{e.topic.name} {words}" for e in flow.exits if e.guarantee == "at-most-once"]
+    return tuple(found)
 
 
 def _history(step: object) -> list[str]:

@@ -13,7 +13,8 @@ from headrace.expr.types import Columns
 from headrace.model import changing, declared
 from headrace.model.app import App
 from headrace.model.changing import Changing
-from headrace.model.declared import Node, Output, Read, ReadTable
+from headrace.model.declared import Node, Read, ReadTable
+from headrace.model.output import Guarantee, Output
 from headrace.model.topic import Topic
 from headrace.model.window import Forever, Hopping, Tumbling
 
@@ -69,7 +70,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exit:
-    """Where rows leave: a port's rows go to a topic. `form`: as in declared.Output."""
+    """Where rows leave: a port's rows go to a topic. `form`, `guarantee`: as in model/output.py."""
 
     ordinal: int
     input: Input
@@ -77,6 +78,7 @@ class Exit:
     topic: Topic
     key: tuple[tuple[str, object], ...]
     form: str
+    guarantee: Guarantee
     level: int
 
 
@@ -180,6 +182,13 @@ def _check_shapes(app: App, exits: tuple[Exit, ...]) -> None:
                 fix="send them to two topics, or select the same columns first",
                 where=output.where,
             )
+        if first.guarantee != leaving.guarantee:
+            raise BadApp(
+                f"the topic {leaving.topic.name!r} would be written {first.guarantee} and {leaving.guarantee}",
+                why="whoever reads a topic must know what its records are worth",
+                fix="say the same guarantee, or send them to two topics",
+                where=output.where,
+            )
 
 
 def _check_read_once(flow: Flow) -> None:
@@ -229,6 +238,7 @@ class _Walk:
             topic=output.topic,
             key=output.key,
             form=output.form,
+            guarantee=output.guarantee,
             level=self.steps[entry.step].level,
         )
 

@@ -21,7 +21,8 @@ def lines(flow: Flow) -> tuple[str, ...]:
     """The flow, line by line, in the order data walks it."""
     said = [f"{step.name}: {_origin(flow, step.inputs)}{_SAID[type(step.node)](step.node)}" for step in flow.steps]
     said += [
-        f"to {e.topic.name}: {form(e)}from {_port(flow, e.input)}, key {names(e.key)}, {', '.join(map(str, e.columns))}"
+        f"to {e.topic.name}: {form(e)}from {_port(flow, e.input)}, key {names(e.key)}, {_weaker(e)}"
+        + ", ".join(map(str, e.columns))
         for e in flow.exits
     ]
     return tuple(said)
@@ -45,6 +46,10 @@ def names(key: tuple[tuple[str, object], ...]) -> str:
 def form(leaving: Exit) -> str:
     """How rows are written, unless as they are."""
     return "" if leaving.form == "rows" else f"{leaving.form} "
+
+
+def _weaker(leaving: Exit) -> str:
+    return "" if leaving.guarantee == "exactly-once" else f"{leaving.guarantee}, "
 
 
 def describe(step: Step) -> str:

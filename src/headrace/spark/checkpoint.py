@@ -4,6 +4,7 @@
     plan.txt      the plan's stable text, line by line
     driver.lock   held while a driver runs
     counts.json   where every row went so far (rule D3)
+    commits.txt   the id of the topic that says which batch was written last
     spark/        Spark's own checkpoint
 """
 
@@ -43,6 +44,10 @@ class Checkpoint:
     def counts_file(self) -> Path:
         return self.folder / "counts.json"
 
+    @property
+    def commits_file(self) -> Path:
+        return self.folder / "commits.txt"
+
     def open(self, flow: Flow) -> Held:
         """Takes the lock, then checks the plan. Raises CheckpointInUse or PlanChanged."""
         held = self._hold()
@@ -59,7 +64,7 @@ class Checkpoint:
         held = self._hold()
         try:
             shutil.rmtree(self.spark, ignore_errors=True)
-            for file in (self.plan_file, self.counts_file):
+            for file in (self.plan_file, self.counts_file, self.commits_file):
                 file.unlink(missing_ok=True)
         finally:
             held.close()

@@ -9,6 +9,7 @@ from typing import Any
 from headrace.spark.session import Spark
 
 SOURCE = "headrace.LogSource"
+SINK = "headrace.CommitSink"
 
 
 def read_log(spark: Spark, spec: Mapping[str, Any], client: Mapping[str, str]) -> Any:
@@ -23,6 +24,22 @@ def read_log(spark: Spark, spec: Mapping[str, Any], client: Mapping[str, str]) -
 
 
 def write_log(spark: Spark, writer: Any, client: Mapping[str, str], *, realtime: bool = False) -> Any:
-    """Lets a stream writer write records; the frame has the columns that jvm/LogSink.scala names, in that order."""
+    """Lets a stream writer write records at least once; the frame has the columns that jvm/LogSink.scala names, in that
+    order."""
     spark.jvm.LogSink.attach(writer._jwrite, dict(client), realtime)
+    return writer
+
+
+def commit_log(
+    writer: Any, client: Mapping[str, str], *, id: str, commits: str, weaker: Mapping[str, str] | None = None
+) -> Any:
+    """The same exactly once, in micro-batches on a local master: a batch is one transaction.
+
+    `id` names the flow to the broker; `commits` is the topic that keeps its last batch; `weaker` are the topics that
+    ask for another guarantee.
+    """
+    spec = {"id": id, "commits": commits, "weaker": dict(weaker or {})}
+    writer = writer.format(SINK).option("spec", json.dumps(spec))
+    for name, value in client.items():
+        writer = writer.option(f"kafka.{name}", value)
     return writer

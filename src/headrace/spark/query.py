@@ -12,7 +12,7 @@ from typing import Any
 
 from headrace.base.clock import micros
 from headrace.base.duration import duration, millis, show
-from headrace.base.errors import DeclarationError, FlowFailed, HeadraceError, ModeRefused, RunError
+from headrace.base.errors import DeclarationError, FlowFailed, GuaranteeRefused, HeadraceError, ModeRefused, RunError
 from headrace.log.broker import Broker
 from headrace.log.dead import ROOMY
 from headrace.model.declared import Node, Read, ReadTable
@@ -22,8 +22,9 @@ from headrace.plan.plan import Flow, Plan
 from headrace.spark.chain import Chain, fields
 from headrace.spark.checkpoint import Checkpoint, Held
 from headrace.spark.clients import java_client
+from headrace.spark.commits import ensure_commits
 from headrace.spark.compile import Compiler
-from headrace.spark.log import read_log, write_log
+from headrace.spark.log import commit_log, read_log, write_log
 from headrace.spark.session import Spark
 from headrace.spark.totals import Totals
 from headrace.spark.trouble import translate, translated
@@ -35,6 +36,8 @@ CALM = timedelta(minutes=1)
 POLL = timedelta(milliseconds=50)
 REALTIME_INTERVAL = "5 minutes"
 HISTORY_BATCH = 200_000
+LIVE_BATCH = 500_000
+"""A backlog is read in pieces: a batch is one transaction, which the broker keeps open for ten minutes at most."""
 
 # Trying again cannot help: the user has to do something first.
 _FINAL = (DeclarationError, RunError)
@@ -74,10 +77,25 @@ class Job:
                 fix="`headrace explain` shows which modes each flow allows",
             )
 
+    @property
+    def id(self) -> str:
+        """Who writes, to the broker and in the topic of commits."""
+        return f"{self.plan.app}/{self.plan.version}/{self.flow.name}"
+
+    @property
+    def weaker(self) -> dict[str, str]:
+        """Topics that ask for less than exactly once."""
+        return {e.topic.name: e.guarantee for e in self.flow.exits if e.guarantee != "exactly-once"}
+
+    @property
+    def commits(self) -> bool:
+        """Whether batches are committed; real-time rows leave one by one, and at least once needs no commit."""
+        return self.mode != "realtime" and any(e.guarantee != "at-least-once" for e in self.flow.exits)
+
     def source(self) -> dict[str, Any]:
         """What the log source is told (jvm/LogSpec.scala)."""
         history = self.mode == "history"
-        limit = self.max_records or (HISTORY_BATCH if history else None)
+        limit = self.max_records or (HISTORY_BATCH if history else LIVE_BATCH)
         return {
             "topics": [_topic(step.node, self.flow.counts(step)) for step in self.flow.by_topic],
             "start": "earliest" if self.span.start is None else micros(self.span.start) // 1000,
@@ -93,6 +111,8 @@ def start(spark: Spark, job: Job) -> Any:
     client = java_client(job.broker)
     if job.mode == "realtime":
         _check_interval(spark, job)
+    if job.commits:
+        check_master(spark.session.sparkContext.master, job)
     with translated(spark.log):
         source = read_log(spark, job.source(), client)
         records = Compiler(job.plan, job.flow, Chain(spark), arrival=job.mode == "realtime").records(source)
@@ -100,7 +120,12 @@ def start(spark: Spark, job: Job) -> Any:
             records = records.where((records["time"] >= micros(job.span.emit_from)) | records["time"].isNull())
         writer = records.writeStream.outputMode("update").queryName(f"{job.plan.app}/{job.flow.name}")
         writer = writer.option("checkpointLocation", str(job.checkpoint.spark))
-        write_log(spark, writer, client | {"max.request.size": str(ROOMY)}, realtime=job.mode == "realtime")
+        roomy = client | {"max.request.size": str(ROOMY)}
+        if job.commits:
+            commits = ensure_commits(job.broker, job.plan.app, job.checkpoint)
+            writer = commit_log(writer, roomy, id=job.id, commits=commits, weaker=job.weaker)
+        else:
+            write_log(spark, writer, roomy, realtime=job.mode == "realtime")
         return _TRIGGERS[job.mode](writer, job).start()
 
 
@@ -120,6 +145,17 @@ def _check_interval(spark: Spark, job: Job) -> None:
             f"a real-time interval of {show(duration(job.interval))} is too short",
             why=f"at its end rows wait until the state is safe; Spark allows no less than {show(least)}",
             fix=f'say "{show(least)}" or more; rows do not wait for the interval to end',
+        )
+
+
+def check_master(master: str, job: Job) -> None:
+    """A batch is one transaction of one producer, and tasks on other machines could not share it."""
+    if master != "local" and not master.startswith("local["):
+        wanted = next(leaving for leaving in job.flow.exits if leaving.guarantee != "at-least-once")
+        raise GuaranteeRefused(
+            f"{wanted.topic.name} cannot be written {wanted.guarantee} on {master}",
+            why="all tasks of a batch write in one transaction, so they must run inside the driver",
+            fix='say .to(..., guarantee="at-least-once"), or set spark.master to local[*]',
         )
 
 

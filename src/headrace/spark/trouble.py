@@ -26,6 +26,8 @@ _FIXES = {
     "topic-missing": "create it, or correct the name: `headrace topics` lists what there is",
     "topic-recreated": "its old records are gone: replay into a new version, which starts from the new beginning",
     "records-lost": "raise the retention of the topic; to go on without them, replay into a new version",
+    "fenced": "keep one of the two drivers; run the other under another version",
+    "transaction-expired": "the batch is tried again; if it stays so, it needs a faster machine",
     "function-failed": 'correct it, or say on_error="dead" to set such rows aside',
 }
 _LAST_WORDS = 20_000

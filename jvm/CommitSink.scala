@@ -1,0 +1,85 @@
+/** Rows to Kafka records exactly once, in micro-batches: `writeStream.format("headrace.CommitSink")`.
+  *
+  * Options: `spec`, a JSON object (see SinkSpec), and `kafka.*` for the client. Rows are as LogSink describes them. */
+package headrace
+
+import java.util
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.connector.catalog.{SupportsWrite, Table, TableCapability, TableProvider}
+import org.apache.spark.sql.connector.expressions.Transform
+import org.apache.spark.sql.connector.write._
+import org.apache.spark.sql.connector.write.streaming.{StreamingDataWriterFactory, StreamingWrite}
+import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+/** `id` names the flow, to the broker and in the topic of commits. `weaker`: the guarantee of topics that are written
+  * at-least-once or at-most-once; all others, and dead letters with them, exactly-once. */
+case class SinkSpec(id: String, commits: String, weaker: Map[String, String], kafka: Map[String, String])
+
+object SinkSpec {
+  def parse(options: CaseInsensitiveStringMap): SinkSpec = {
+    val o = new ObjectMapper().readTree(options.get("spec"))
+    val kafka = options.asCaseSensitiveMap.asScala.collect { case (k, v) if k.startsWith("kafka.") => k.drop(6) -> v }
+    val weaker = o.get("weaker").properties.asScala.map(e => e.getKey -> e.getValue.asText)
+    SinkSpec(o.get("id").asText, o.get("commits").asText, weaker.toMap, kafka.toMap)
+  }
+}
+
+class CommitSink extends TableProvider {
+  override def inferSchema(options: CaseInsensitiveStringMap): StructType = new StructType // the query's, whatever it is
+  override def getTable(schema: StructType, partitioning: Array[Transform], properties: util.Map[String, String]): Table =
+    new CommitTable(SinkSpec.parse(new CaseInsensitiveStringMap(properties)))
+}
+
+class CommitTable(spec: SinkSpec) extends Table with SupportsWrite {
+  override def name: String = s"commits of ${spec.id}"
+  override def schema: StructType = new StructType
+  override def capabilities: util.Set[TableCapability] = util.EnumSet.of(TableCapability.STREAMING_WRITE)
+
+  override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = new WriteBuilder with SupportsStreamingUpdateAsAppend {
+    override def build(): Write = new Write {
+      override def toStreaming: StreamingWrite = new CommitWrite(Transactions.here(spec, info.queryId))
+    }
+  }
+}
+
+/** The driver's side; Spark makes one for each batch. */
+class CommitWrite(transaction: Transaction) extends StreamingWrite {
+  override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory = new CommitWriters(transaction.run)
+  override def useCommitCoordinator: Boolean = false // a task that runs twice spoils the transaction anyway
+  override def commit(batch: Long, told: Array[WriterCommitMessage]): Unit = transaction.commit(batch)
+  override def abort(batch: Long, told: Array[WriterCommitMessage]): Unit = transaction.close()
+}
+
+class CommitWriters(run: String) extends StreamingDataWriterFactory {
+  override def createWriter(partition: Int, task: Long, batch: Long): DataWriter[InternalRow] = new CommitWriter(Transactions.of(run), batch)
+}
+
+/** A task's side. Its rows are safe when the driver commits, so it waits for no acknowledgement. */
+class CommitWriter(transaction: Transaction, batch: Long) extends DataWriter[InternalRow] {
+  private val wanted = transaction.open(batch)
+  private val dies = Failpoint.armed("after-rows", batch)
+  private var rows = 0
+
+  override def write(row: InternalRow): Unit = if (wanted) {
+    transaction.send(row)
+    if (dies) {
+      rows += 1
+      if (rows == CommitWriter.Some) Failpoint.reach("after-rows", batch)(transaction.flush())
+    }
+  }
+
+  override def commit(): WriterCommitMessage = null
+  override def abort(): Unit = transaction.spoil()
+  override def close(): Unit = {}
+}
+
+object CommitWriter {
+  /** After so many rows of a task it dies at after-rows: some are written, some are not. */
+  private val Some = 10
+}

@@ -1,0 +1,209 @@
+/** One run of a query as it writes: all records of a batch in one transaction, with the token that names the batch.
+  *
+  * Driver and tasks share the object, so tasks must run inside the driver (`local[n]`). A commit whose outcome is not
+  * known is a failed batch: the next run finds the token, or does not, and drops the batch's rows or writes them. */
+package headrace
+
+import java.time.Duration
+import java.util.concurrent.{ConcurrentHashMap, ExecutionException}
+import java.util.concurrent.atomic.AtomicReference
+
+import scala.jdk.CollectionConverters._
+import scala.util.Try
+
+import org.apache.kafka.clients.producer.{Callback, KafkaProducer, RecordMetadata}
+import org.apache.kafka.common.KafkaException
+import org.apache.kafka.common.errors._
+import org.apache.kafka.common.serialization.ByteArraySerializer
+import org.apache.spark.SparkContext
+import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.streaming.StreamingQueryListener.QueryTerminatedEvent
+
+class Transaction(spec: SinkSpec, query: String, val run: String) {
+  import Transaction._
+
+  private val commits = new Commits(spec.commits, spec.kafka)
+  private val failure = new AtomicReference[Throwable]
+  private val sent: Callback = (_: RecordMetadata, error: Exception) => if (error != null) failure.compareAndSet(null, error)
+  private val plainly = LogSink.batching ++ spec.kafka ++ LogSink.safe
+  // `query` is Spark's name for a checkpoint: each counts its own batches. The flow's own key says who has it now.
+  private val owner = spec.id
+  private val written = s"${spec.id}/$query"
+  private val tried = s"$written/$AtMostOnce"
+
+  private var producer: KafkaProducer[Array[Byte], Array[Byte]] = _
+  private var plain: SharedProducer = _ // of weaker guarantees
+  private var committed = Never         // the last batch whose token was found, or written here
+  private var claimed = Never           // the last batch whose at-most-once rows may have been sent
+  private var batch = Never
+  @volatile private var begun = false   // the batch has a transaction: one without rows needs none
+  @volatile private var claims: Option[Boolean] = None // may this batch send its at-most-once rows?
+
+  // -- a batch
+
+  /** Begins a batch, once for all its tasks; whether its rows are wanted. They are not if it was committed before. */
+  def open(number: Long): Boolean = synchronized {
+    guarded {
+      if (producer == null) connect()
+      if (batch != number) {
+        batch = number
+        begun = false
+        claims = None
+      }
+      committed < number
+    }
+  }
+
+  /** Taking the flow's transactional id ends the transaction of whoever had it, and fences him. What he committed is
+    * read after that, so nothing can follow. The first token of a run says who has the flow now. */
+  private def connect(): Unit = {
+    val config = plainly ++ Map("transactional.id" -> spec.id, "transaction.timeout.ms" -> Timeout.toMillis.toString)
+    val bytes = new ByteArraySerializer
+    val opened = new KafkaProducer(config.map { case (k, v) => k -> (v: Object) }.asJava, bytes, bytes)
+    try {
+      opened.initTransactions()
+      val tokens = commits.read()
+      committed = tokens.get(written).map(_.batch).getOrElse(Never)
+      claimed = tokens.get(tried).map(_.batch).getOrElse(Never)
+      opened.beginTransaction()
+      opened.send(commits.record(owner, Token(committed, run)), sent)
+      opened.commitTransaction()
+      producer = opened
+    } finally if (producer == null) opened.close(Duration.ZERO)
+  }
+
+  def send(row: InternalRow): Unit = {
+    if (failure.get != null) throw trouble(failure.get)
+    val record = LogSink.record(row)
+    guarded(if (spec.weaker.isEmpty) within.send(record, sent) else spec.weaker.get(record.topic) match {
+      case None => within.send(record, sent)
+      case Some(AtLeastOnce) => outside.send(record, sent)
+      case Some(_) => if (mayTry) outside.send(record, sent)
+    })
+  }
+
+  private def within: KafkaProducer[Array[Byte], Array[Byte]] = {
+    if (!begun) synchronized(if (!begun) {
+      Failpoint.reach("before-rows", batch)(())
+      producer.beginTransaction()
+      begun = true
+    })
+    producer
+  }
+
+  private def outside: KafkaProducer[Array[Byte], Array[Byte]] = synchronized {
+    if (plain == null) plain = Producers.take(plainly)
+    plain.kafka
+  }
+
+  /** At-most-once rows leave only after it is on record that they were tried: then nobody tries them again. */
+  private def mayTry: Boolean = claims.getOrElse(synchronized {
+    if (claims.isEmpty) {
+      val first = claimed < batch
+      if (first) {
+        outside.send(commits.record(tried, Token(batch, run))).get()
+        claimed = batch
+      }
+      claims = Some(first)
+    }
+    claims.get
+  })
+
+  /** The end of a batch: everything that its tasks sent, and the token, or nothing. */
+  def commit(number: Long): Unit = if (open(number)) synchronized(guarded {
+    if (plain != null) plain.kafka.flush()
+    if (failure.get != null) throw trouble(failure.get)
+    if (begun) {
+      producer.send(commits.record(written, Token(number, run)), sent)
+      Failpoint.reach("after-token", number)(producer.flush())
+      producer.commitTransaction()
+      committed = number
+      Failpoint.reach("after-commit", number)(())
+    }
+  })
+
+  /** A task failed. Were it run again, the transaction would hold its rows twice. */
+  def spoil(): Unit = failure.compareAndSet(null, new KafkaException("a task of the batch failed"))
+
+  def flush(): Unit = synchronized {
+    if (plain != null) plain.kafka.flush()
+    if (begun) producer.flush()
+  }
+
+  /** Ends an open transaction too: the client aborts it, or else the next to take the flow does. */
+  def close(): Unit = synchronized {
+    val interrupted = Thread.interrupted() // a stopped query interrupts its thread, and close fails in such a one
+    try {
+      if (plain != null) Producers.give(plainly, plain, broken = failure.get != null)
+      if (producer != null) producer.close(Duration.ofSeconds(5))
+    } finally {
+      plain = null
+      if (interrupted) Thread.currentThread.interrupt()
+    }
+  }
+
+  // -- trouble
+
+  private def guarded[T](body: => T): T =
+    try body
+    catch {
+      case e: InterruptException => throw new InterruptedException(e.getMessage)
+      case e: KafkaException => throw trouble(Option(failure.get).getOrElse(e))
+      case e: ExecutionException => throw trouble(e.getCause)
+    }
+
+  private def trouble(e: Throwable): Throwable = causes(e).collectFirst {
+    case _: ProducerFencedException | _: InvalidProducerEpochException | _: InvalidTxnStateException => lost(e)
+    case large: RecordTooLargeException => LogSink.trouble(large)
+  }.getOrElse(LogSink.trouble(e))
+
+  /** The broker takes nothing more from this producer: someone else has the flow, or the transaction was too slow. */
+  private def lost(e: Throwable): LogTrouble = {
+    val taken = Try(commits.read()).toOption.flatMap(_.get(owner)).exists(_.run != run)
+    val found =
+      if (taken) new LogTrouble("fenced", s"another driver has taken over ${spec.id}")
+      else new LogTrouble("transaction-expired",
+        s"the broker gave up a transaction of ${spec.id}: it was open for more than ${Timeout.toMinutes} minutes")
+    found.initCause(e)
+    found
+  }
+}
+
+object Transaction {
+  /** From the first row of a batch to its commit. Readers of a topic wait so long for a driver that died and never came
+    * back; brokers allow up to 15 minutes. */
+  private val Timeout = Duration.ofMinutes(10)
+  private val Never = -1L
+  private val AtLeastOnce = "at-least-once"
+  private val AtMostOnce = "at-most-once"
+
+  private def causes(e: Throwable): Iterator[Throwable] = Iterator.iterate(e)(_.getCause).takeWhile(_ != null)
+}
+
+/** The transactions of this JVM's queries, by run; tasks find theirs here, and it ends with the query. */
+object Transactions {
+  private val Run = "spark.jobGroup.id" // set by Spark's streaming engine to the id of the run
+  private val open = new ConcurrentHashMap[String, Transaction]
+  private var watched: SparkContext = _
+
+  /** Of the query that plans a batch in this thread. */
+  def here(spec: SinkSpec, query: String): Transaction = {
+    val context = SparkSession.active.sparkContext
+    watch(context)
+    open.computeIfAbsent(context.getLocalProperty(Run), run => new Transaction(spec, query, run))
+  }
+
+  def of(run: String): Transaction = open.get(run)
+
+  private def watch(context: SparkContext): Unit = synchronized(if (watched ne context) {
+    watched = context
+    context.addSparkListener(new SparkListener {
+      override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+        case ended: QueryTerminatedEvent => Option(open.remove(ended.runId.toString)).foreach(_.close())
+        case _ =>
+      }
+    })
+  })
+}

@@ -1,0 +1,220 @@
+"""The commit sink: a batch and its token are one transaction, whatever instant a query breaks at."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+import headrace as hr
+from headrace.base.errors import CommitsLost, GuaranteeRefused
+from headrace.base.settings import Settings
+from headrace.log import topics
+from headrace.log.broker import Broker
+from headrace.log.read import read
+from headrace.spark.commits import commits_topic
+from headrace.spark.query import Running, check_master, start
+from headrace.spark.session import Spark
+from headrace.stack import stack as embedded
+from tests.spark.flowing import Flowing, until
+
+DAY = datetime(2020, 1, 1, 10, tzinfo=UTC)
+INSTANTS = ("before-rows", "after-rows", "after-token", "after-commit")
+
+
+def event_on(topic: str) -> Any:
+    @hr.event(topic=topic, key="page", time="at", id="visit")
+    class Visit:
+        visit: str
+        page: str
+        at: datetime
+        spent: int
+
+    return Visit
+
+
+def visits(event: Any, first: int, last: int) -> list[Any]:
+    return [event(f"v{n}", f"p{n % 3}", DAY + timedelta(seconds=n), n) for n in range(first, last)]
+
+
+def flowing_on(spark: Spark, broker: Broker, topic: str, home: Path, **outputs: Any) -> Flowing:
+    """A copy of the visits for each output, by its guarantee."""
+    app = hr.App(topic)
+    stream = app.stream(event_on(topic), disorder="10 s")
+    for name, guarantee in (outputs or {"out": "exactly-once"}).items():
+        stream.to(app.topic(f"{topic}-{name}", partitions=1), guarantee=guarantee)
+    return Flowing(spark, broker, home, app)
+
+
+@contextmanager
+def breaking(spark: Spark, instant: str) -> Iterator[None]:
+    """Queries fail at this instant of every batch."""
+    system = spark.session._jvm.java.lang.System  # type: ignore[union-attr]
+    system.setProperty("headrace.failpoint", f"{instant}@0@throw")
+    try:
+        yield
+    finally:
+        system.clearProperty("headrace.failpoint")
+
+
+def broken(flowing: Flowing, instant: str) -> None:
+    """A run that breaks there."""
+    with breaking(flowing.spark, instant), pytest.raises(Exception, match=f"failpoint {instant}"):
+        start(flowing.spark, flowing.job("history")).awaitTermination()
+
+
+def all_of(broker: Broker, topic: str) -> list[Any]:
+    """Everything that was ever written, committed or not."""
+    consumer = Consumer(
+        {"bootstrap.servers": broker.bootstrap, "group.id": topic, "isolation.level": "read_uncommitted"}
+    )
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    try:
+        found = consumer.consume(1, 10)
+        return [*found, *consumer.consume(100_000, 1)]
+    finally:
+        consumer.close()
+
+
+@pytest.mark.parametrize("instant", INSTANTS)
+def test_a_batch_that_breaks_is_written_once_by_the_next_run(
+    spark: Spark, broker: Broker, topic: str, tmp_path: Path, instant: str
+) -> None:
+    flowing = flowing_on(spark, broker, topic, tmp_path)
+    event = flowing.event.cls
+    flowing.send(*visits(event, 0, 50))
+
+    broken(flowing, instant)
+    assert len(flowing.rows(f"{topic}-out")) == (50 if instant == "after-commit" else 0)
+    flowing.history()
+
+    flowing.send(*visits(event, 50, 60))
+    flowing.history()
+    assert [row["spent"] for row in flowing.rows(f"{topic}-out")] == list(range(60))
+    if instant == "after-rows":
+        assert len(all_of(broker, f"{topic}-out")) > 60  # what the first run had written is there, but never to be seen
+
+
+def test_three_guarantees_under_the_same_break(spark: Spark, broker: Broker, topic: str, tmp_path: Path) -> None:
+    flowing = flowing_on(
+        spark, broker, topic, tmp_path, once="exactly-once", least="at-least-once", most="at-most-once"
+    )
+    flowing.send(*visits(flowing.event.cls, 0, 50))
+
+    broken(flowing, "after-rows")
+    flowing.history()
+
+    once, least, most = (
+        [row["spent"] for row in flowing.rows(f"{topic}-{name}")] for name in ("once", "least", "most")
+    )
+    assert once == list(range(50))
+    assert set(least) == set(range(50))
+    assert len(least) > 50
+    assert len(most) == len(set(most))
+    assert 0 < len(most) < 50
+
+
+def test_a_token_behind_the_open_transaction_of_another_flow_is_found(
+    spark: Spark, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    """Readers of committed records stop at an open transaction, and our token stands after it."""
+    flowing = flowing_on(spark, broker, topic, tmp_path)
+    event = flowing.event.cls
+    other = broker.producer({"transactional.id": f"{topic}-other"})
+    other.init_transactions()
+    with flowing.live() as query:
+        query.batch(*visits(event, 0, 20))
+        other.begin_transaction()
+        other.produce(commits_topic(topic).name, json.dumps({"batch": 0, "run": "y"}), "other")
+        assert other.flush(20) == 0
+        with breaking(spark, "after-commit"), pytest.raises(Exception, match="failpoint after-commit"):
+            query.batch(*visits(event, 20, 40))
+
+    with flowing.live() as query:
+        until(query.busy)
+        threading.Event().wait(2)  # for what should not happen: that it goes on without knowing
+        other.commit_transaction()
+        query.settle()
+        query.batch(*visits(event, 40, 50))
+
+    assert [row["spent"] for row in flowing.rows(f"{topic}-out")] == list(range(50))
+
+
+def test_state_that_begins_anew_writes_anew(spark: Spark, broker: Broker, topic: str, tmp_path: Path) -> None:
+    """Batches of another checkpoint have the same numbers, and are not the same."""
+    flowing = flowing_on(spark, broker, topic, tmp_path)
+    flowing.send(*visits(flowing.event.cls, 0, 5))
+    flowing.history()
+    flowing.checkpoint.remove()
+    flowing.history()
+    assert [row["spent"] for row in flowing.rows(f"{topic}-out")] == [*range(5), *range(5)]
+
+
+def test_a_topic_of_commits_that_was_deleted_stops_the_flow(
+    spark: Spark, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    flowing = flowing_on(spark, broker, topic, tmp_path)
+    flowing.send(*visits(flowing.event.cls, 0, 5))
+    flowing.history()
+    topics.delete(broker, commits_topic(topic).name)
+    with pytest.raises(CommitsLost, match="was deleted"):
+        flowing.history()
+    topics.ensure(broker, commits_topic(topic))
+    with pytest.raises(CommitsLost) as lost:
+        flowing.history()
+    assert str(flowing.checkpoint.commits_file) in lost.value.fix
+    flowing.checkpoint.commits_file.unlink()
+    flowing.history()
+    assert len(flowing.rows(f"{topic}-out")) == 5
+
+
+def test_a_master_whose_tasks_run_elsewhere_is_refused(
+    spark: Spark, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    strict = flowing_on(spark, broker, topic, tmp_path)
+    loose = flowing_on(spark, broker, f"{topic}-loose", tmp_path, out="at-least-once")
+    for master in ("spark://host:7077", "local-cluster[2,1,1024]"):
+        with pytest.raises(GuaranteeRefused, match="cannot be written exactly-once on") as refused:
+            check_master(master, strict.job("live"))
+        assert "at-least-once" in refused.value.fix
+    check_master("local[2]", strict.job("live"))
+    assert not loose.job("live").commits
+    assert not strict.job("realtime").commits
+
+
+@pytest.mark.timeout(240)
+def test_a_broker_killed_in_the_middle_costs_nothing(
+    spark: Spark, settings: Settings, topic: str, tmp_path: Path
+) -> None:
+    """Its own broker: this one dies."""
+    home = tmp_path / "broker"
+    up = lambda: embedded.up(home, settings.cache, parts=("kafka",), foreground=True)  # noqa: E731
+    broker = Broker(bootstrap=up().kafka)
+    try:
+        flowing = flowing_on(spark, broker, topic, tmp_path)
+        flowing.send(*visits(flowing.event.cls, 0, 2000))
+        running = Running(spark, flowing.job("live", max_records=100), lambda _: None)
+        try:
+            until(lambda: running.snapshot.batch >= 3)
+            (kafka,) = [part.pid for part in embedded.status(home) if part.name == "kafka"]
+            os.kill(kafka or 0, signal.SIGKILL)
+            until(lambda: not psutil.pid_exists(kafka or 0) or psutil.Process(kafka).status() == "zombie")
+            assert up().kafka == broker.bootstrap
+            flowing.send(*visits(flowing.event.cls, 2000, 2100))
+            until(lambda: running.error or sum(1 for _ in read(broker, f"{topic}-out")) >= 2100, every=0.5)
+        finally:
+            running.stop()
+        assert running.error is None
+        assert sorted(row["spent"] for row in flowing.rows(f"{topic}-out")) == list(range(2100))
+    finally:
+        embedded.down(home)

@@ -1,0 +1,135 @@
+"""Drivers that die or come back from the dead: what stands in the outputs is there exactly once (recipe 1)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.base.settings import Settings
+from headrace.log.broker import Broker
+from headrace.log.produce import Producer
+from headrace.log.read import read
+from headrace.log.topics import ensure
+from headrace.model.topic import Topic
+from tests.spark.driving import driver, jvm_of
+from tests.spark.test_restart import oracle, write_app
+
+APP = '''
+"""A site whose visits are copied at every guarantee, and counted."""
+
+from datetime import datetime
+
+import headrace as hr
+
+
+@hr.event(topic="{topic}", key="page", time="at", id="visit")
+class Visit:
+    visit: str
+    page: str
+    at: datetime
+    spent: int
+
+
+site = hr.App("{topic}")
+visits = site.stream(Visit, disorder="0 s", idle=None)
+for guarantee in ("exactly-once", "at-least-once", "at-most-once"):
+    visits.to(site.topic(f"{topic}-{{guarantee}}", partitions=1), guarantee=guarantee)
+counts = visits.window(hr.tumbling("1 min"), lateness="0 s").agg(times=hr.count(), spent=hr.sum("spent"))
+counts.named("counts").to(site.topic("{topic}-counts", partitions=1))
+'''
+
+
+def visits(cls: Any, first: int, last: int) -> list[Any]:
+    """One a second, in order, so that what the flow says does not depend on its batches (rule R4)."""
+    start = datetime(2020, 1, 1, 10, tzinfo=UTC)
+    return [cls(f"v{n}", f"p{n % 3}", start + timedelta(seconds=n), n) for n in range(first, last)]
+
+
+def send(broker: Broker, cls: Any, rows: list[Any]) -> None:
+    with Producer(broker, cls) as producer:
+        producer.send_many(rows)
+
+
+def ids(broker: Broker, topic: str) -> Counter[str]:
+    return Counter(dict(message.headers())["hr-id"].decode() for message in read(broker, topic))
+
+
+@pytest.mark.timeout(600)  # four drivers start from nothing, maybe on a busy machine
+def test_after_three_deaths_in_one_batch_every_guarantee_holds(
+    settings: Settings, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    declared = write_app(tmp_path, topic, APP)
+    app, cls = declared["site"], declared["Visit"]
+    ensure(broker, Topic(name=topic, partitions=1))
+    rows = visits(cls, 0, 400)
+    send(broker, cls, rows[:300])
+
+    # when the driver dies in its first batch, and again each time it tries it
+    for instant in ("after-rows", "after-token", "after-commit"):
+        with driver(tmp_path, settings, broker, "run", "visiting", failpoint=f"{instant}@0") as dying:
+            assert dying.ended() != 0, instant
+            assert "JVM has ended" in "".join(dying.err)
+
+    # then the batch that was committed is not written again, and the flow goes on
+    send(broker, cls, rows[300:])
+    with driver(tmp_path, settings, broker, "run", "visiting") as last:
+        last.until(lambda: ids(broker, f"{topic}-exactly-once").total() >= 400, every=0.5)
+        assert last.interrupt() == 0
+
+    t = oracle(app, rows)
+    known = {row.visit for row in rows}
+    by_visit = lambda name: Counter(json.loads(m.value())["visit"] for m in read(broker, f"{topic}-{name}"))  # noqa: E731
+    assert by_visit("exactly-once") == Counter(known)
+    least, most = by_visit("at-least-once"), by_visit("at-most-once")
+    assert set(least) == known
+    assert least.total() > len(known)
+    assert set(most.values()) == {1}  # what it may lose, a test of the sink shows
+    counted = [json.loads(m.value()) for m in read(broker, f"{topic}-counts")]
+    wanted = [row.as_dict() for row in t.read(f"{topic}-counts")]
+    closed = datetime(2020, 1, 1, 10, 6, tzinfo=UTC)  # the last window stays open in a live run
+    told = Counter((c["page"], c["window_start"][11:16], c["times"], c["spent"]) for c in counted)
+    assert told == Counter(
+        (w["page"], f"{w['window_start']:%H:%M}", w["times"], w["spent"]) for w in wanted if w["window_end"] <= closed
+    )
+
+
+@pytest.mark.timeout(300)
+def test_a_driver_that_comes_back_after_another_took_over_writes_nothing(
+    settings: Settings, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    cls = write_app(one, topic, APP)["Visit"]
+    ensure(broker, *(Topic(name=name, partitions=1) for name in (topic, f"{topic}-exactly-once")))
+    rows = visits(cls, 0, 120)
+    written = lambda: ids(broker, f"{topic}-exactly-once")  # noqa: E731
+    with driver(one, settings, broker, "run", "visiting") as first:
+        send(broker, cls, rows[:60])
+        first.until(lambda: written().total() == 60, every=0.5)
+
+        # given a driver that stands still, and a second one that goes on from a copy of its state
+        stopped = [first.process.pid, int(jvm_of(first.process.pid))]
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        shutil.copytree(one, two)
+        with driver(two, settings, broker, "run", "visiting") as second:
+            send(broker, cls, rows[60:])
+            second.until(lambda: written().total() == 120, every=0.5)
+
+            # when the first comes back
+            for pid in reversed(stopped):
+                os.kill(pid, signal.SIGCONT)
+
+            # then it is told so, and has written nothing
+            assert first.ended() == 1
+            assert "[fenced]" in "".join(first.err)
+            assert second.interrupt() == 0
+    assert set(written().values()) == {1}
+    assert written().total() == 120
