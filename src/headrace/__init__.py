@@ -7,21 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headrace.base.errors import HeadraceError
-from headrace.base.money import Money, money
-from headrace.model.aggregate import avg, collect, count, distinct, first, last, max, min, quantile, sum, top
-from headrace.model.app import App, marked
-from headrace.model.event import event
-from headrace.model.sequence import group
-from headrace.model.static import Static
-from headrace.model.stream import Stream
-from headrace.model.table import Table
-from headrace.model.view import View
-from headrace.model.window import at_close, forever, hopping, on_change, session, sliding, tumbling
-
 if TYPE_CHECKING:
     from headrace import testing
+    from headrace.base.errors import HeadraceError
+    from headrace.base.money import Money, money
     from headrace.expr.build import col
+    from headrace.model.aggregate import avg, collect, count, distinct, first, last, max, min, quantile, sum, top
+    from headrace.model.app import App, marked
+    from headrace.model.event import event
+    from headrace.model.sequence import group
+    from headrace.model.static import Static
+    from headrace.model.stream import Stream
+    from headrace.model.table import Table
+    from headrace.model.view import View
+    from headrace.model.window import at_close, forever, hopping, on_change, session, sliding, tumbling
     from headrace.ops.connect import connect
 
 __version__ = "0.1.0"
@@ -61,14 +60,35 @@ __all__ = [
     "tumbling",
 ]
 
-# Loaded when first used, so that `import headrace` stays light: the broker's client, sqlglot, the test kit.
-_LATER = {"connect": "headrace.ops.connect", "col": "headrace.expr.build", "testing": "headrace.testing"}
+# Loaded when first used: the command line needs none of them, and whoever needs one rarely needs all.
+_HOMES = {
+    "headrace.base.errors": "HeadraceError",
+    "headrace.base.money": "Money money",
+    "headrace.expr.build": "col",
+    "headrace.model.aggregate": "avg collect count distinct first last max min quantile sum top",
+    "headrace.model.app": "App marked",
+    "headrace.model.event": "event",
+    "headrace.model.sequence": "group",
+    "headrace.model.static": "Static",
+    "headrace.model.stream": "Stream",
+    "headrace.model.table": "Table",
+    "headrace.model.view": "View",
+    "headrace.model.window": "at_close forever hopping on_change session sliding tumbling",
+    "headrace.ops.connect": "connect",
+}
+_LATER = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module 'headrace' has no attribute {name!r}")
     from importlib import import_module
 
-    module = import_module(_LATER[name])
-    return module if name == "testing" else getattr(module, name)
+    if name == "testing":
+        return import_module("headrace.testing")
+    if name not in _LATER:
+        raise AttributeError(f"module 'headrace' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_LATER[name]), name)  # asked for here only once
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__

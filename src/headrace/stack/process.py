@@ -42,8 +42,7 @@ class Supervisor:
         """Starts a part unless it runs, and returns when it answers: True if this call started it."""
         begun = time.monotonic()
         note = guard.read(part.home)
-        if note is not None and note.alive:
-            self._await(part, None, part.log.stat().st_size)
+        if note is not None and note.alive and self._runs(part, note):
             return False
         try:
             part.home.mkdir(parents=True, exist_ok=True)
@@ -93,10 +92,22 @@ class Supervisor:
             _children.append(child)
             return child, since
 
-    def _await(self, part: Part, child: Child | None, since: int) -> None:
+    def _runs(self, part: Part, note: guard.Note) -> bool:
+        """Waits until a part that is there answers; False if it ends meanwhile, as one that was just killed does."""
+        deadline, since = time.monotonic() + PATIENCE, part.log.stat().st_size
+        while not part.answers():
+            if not note.alive:
+                return False
+            if time.monotonic() > deadline:
+                raise failure.of_silence(part, _log(part, since), PATIENCE)
+            if self.cancelled.wait(_POLL):
+                raise CancelledError
+        return True
+
+    def _await(self, part: Part, child: Child, since: int) -> None:
         deadline = time.monotonic() + PATIENCE
         while not part.answers():
-            if child is not None and child.poll() is not None:
+            if child.poll() is not None:
                 raise failure.of_exit(part, _log(part, since), child.returncode)
             if time.monotonic() > deadline:
                 raise failure.of_silence(part, _log(part, since), PATIENCE)
