@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.base.where import Where
 from headrace.expr.types import TEXT, TIME, Column, Columns
 from headrace.model.aggregate import Bound
+from headrace.model.node import Choosing, Narrowing, OneInput, Passing
 
 if TYPE_CHECKING:
     from headrace.model.declared import Node, ReadTable
@@ -23,24 +24,16 @@ VERSION = Column("version", TIME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Versions:
+class Versions(Passing):
     """A table's versions become its net changes (steps/table.py); one such step serves all views of the table."""
 
     of: ReadTable
     name: str
     where: Where | None = None
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.of,)
-
-    @property
-    def columns(self) -> Columns:
-        return self.of.columns
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ViewFilter:
+class ViewFilter(Narrowing):
     """Changes as seen through a condition: a row that begins to fulfil it is inserted, one that ceases is deleted."""
 
     of: Node
@@ -48,34 +41,15 @@ class ViewFilter:
     name: str = ""
     where: Where | None = None
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.of,)
-
-    @property
-    def columns(self) -> Columns:
-        from headrace.expr.implied import never_null
-
-        kept = never_null(self.condition)
-        return tuple(replace(c, nullable=False) if c.name in kept else c for c in self.of.columns)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ViewProject:
+class ViewProject(OneInput, Choosing):
     """Changes of rows with new columns, the key's among them; one that changes none of them is no change."""
 
     of: Node
     values: Named
     name: str = ""
     where: Where | None = None
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.of,)
-
-    @property
-    def columns(self) -> Columns:
-        return tuple(Column(name, value.type, value.nullable) for name, value in self.values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +79,7 @@ class ViewJoin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class Settled(Choosing):
     """A view of two tables: answers become net changes by the left's primary key (steps/settle.py).
 
     It has two inputs. From `of` come the answers of rows that point somewhere. The left's own changes come once more,
@@ -122,13 +96,9 @@ class Settled:
     def inputs(self) -> tuple[Node, ...]:
         return (self.of, self.of.left)
 
-    @property
-    def columns(self) -> Columns:
-        return tuple(Column(name, value.type, value.nullable) for name, value in self.values)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grouped:
+class Grouped(OneInput):
     """Aggregates per group over a changing table (steps/changelog.py): a view by the group's columns. A row with a null
     among them is in no group."""
 
@@ -139,10 +109,6 @@ class Grouped:
     where: Where | None = None
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.of,)
-
-    @property
     def columns(self) -> Columns:
         return (
             *(Column(name, value.type) for name, value in self.keys),
@@ -151,17 +117,13 @@ class Grouped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeRows:
+class ChangeRows(OneInput):
     """Changes as rows of a stream: op, the key, the other columns before and after, and the version as time."""
 
     of: Node
     key: Named
     name: str = ""
     where: Where | None = None
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.of,)
 
     @property
     def others(self) -> Columns:

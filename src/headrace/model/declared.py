@@ -13,6 +13,7 @@ from headrace.model.aggregate import Bound
 from headrace.model.changing import ChangeRows, Changing
 from headrace.model.event import EventType
 from headrace.model.matched import Pattern as Pattern
+from headrace.model.node import Choosing, Narrowing, OneInput, Passing
 from headrace.model.window import Emit, Forever, Window
 
 RANK = Column("rank", INT)
@@ -63,7 +64,7 @@ class ReadTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class Filter(Narrowing):
     """Rows for which the condition is true; false and null are filtered. Columns it could not be true without are no
     longer nullable."""
 
@@ -72,20 +73,9 @@ class Filter:
     name: str = ""
     where: Where | None = None
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.of,)
-
-    @property
-    def columns(self) -> Columns:
-        from headrace.expr.implied import never_null
-
-        kept = never_null(self.condition)
-        return tuple(replace(c, nullable=False) if c.name in kept else c for c in self.of.columns)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Project:
+class Project(OneInput, Choosing):
     """New columns from expressions."""
 
     of: Node
@@ -93,17 +83,9 @@ class Project:
     name: str = ""
     where: Where | None = None
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.of,)
-
-    @property
-    def columns(self) -> Columns:
-        return tuple(Column(name, value.type, value.nullable) for name, value in self.values)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MapRows:
+class MapRows(OneInput):
     """A Python function from a row to a row (`many`: to any number of rows), with a declared result type."""
 
     of: Node
@@ -116,16 +98,12 @@ class MapRows:
     where: Where | None = None
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.of,)
-
-    @property
     def columns(self) -> Columns:
         return self.result.columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilterRows:
+class FilterRows(Passing):
     """Rows for which a Python function says True; False and None are filtered."""
 
     of: Node
@@ -135,17 +113,9 @@ class FilterRows:
     name: str = ""
     where: Where | None = None
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.of,)
-
-    @property
-    def columns(self) -> Columns:
-        return self.of.columns
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dedup:
+class Dedup(Passing):
     """Keeps the first row to arrive for each id, remembered for `within` of event time (rule D1)."""
 
     of: Node
@@ -154,17 +124,9 @@ class Dedup:
     name: str = ""
     where: Where | None = None
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.of,)
-
-    @property
-    def columns(self) -> Columns:
-        return self.of.columns
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
+class Changed(Passing):
     """Rows in which one of these columns differs from the key's last row, remembered for `keep` of event time."""
 
     of: Node
@@ -174,17 +136,9 @@ class Changed:
     name: str = ""
     where: Where | None = None
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.of,)
-
-    @property
-    def columns(self) -> Columns:
-        return self.of.columns
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aggregated:
+class Aggregated(OneInput):
     """Aggregates per key and window. Results have the columns of rule F2. `ranked`: the one value is a list of rows of
     these columns, and a result is a row for each of them, with its rank."""
 
@@ -198,10 +152,6 @@ class Aggregated:
     ranked: Columns = ()
     name: str = ""
     where: Where | None = None
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.of,)
 
     @property
     def columns(self) -> Columns:
@@ -242,7 +192,7 @@ class Union:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Joined:
+class Joined(Choosing):
     """Rows of two streams with equal keys and `lower` <= right time - left time <= `upper` (rules J1 to J3).
     `names`: of the left and the right row in `values`, the columns that come out."""
 
@@ -261,13 +211,9 @@ class Joined:
     def inputs(self) -> tuple[Node, ...]:
         return (self.left, self.right)
 
-    @property
-    def columns(self) -> Columns:
-        return tuple(Column(name, value.type, value.nullable) for name, value in self.values)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Enriched:
+class Enriched(Choosing):
     """A stream's rows, each with what a table says for its key: now, or as of the row's time (rule J4).
     `on`: the table's key as the row has it. `wait`: until versions up to the row's time are known."""
 
@@ -285,13 +231,9 @@ class Enriched:
     def inputs(self) -> tuple[Node, ...]:
         return (self.of, self.table)
 
-    @property
-    def columns(self) -> Columns:
-        return tuple(Column(name, value.type, value.nullable) for name, value in self.values)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookedUp:
+class LookedUp(OneInput, Choosing):
     """A stream's rows, each with the row of a static table for its key. `rows`: the whole table, events in the order of
     their keys. `on`: the table's key as the stream's row has it."""
 
@@ -304,17 +246,9 @@ class LookedUp:
     name: str = ""
     where: Where | None = None
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.of,)
-
-    @property
-    def columns(self) -> Columns:
-        return tuple(Column(name, value.type, value.nullable) for name, value in self.values)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class Side(OneInput):
     """Another output of a step: its late rows, its duplicates, rows without partner, partial matches."""
 
     of: Dedup | Aggregated | Joined | Enriched | Pattern
@@ -324,10 +258,6 @@ class Side:
     @property
     def name(self) -> str:
         return ""
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.of,)
 
     @property
     def columns(self) -> Columns:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.base.where import Where
 from headrace.expr.types import BOOL, Column, Columns
+from headrace.model.node import Choosing
 
 if TYPE_CHECKING:
     from headrace.model.declared import Node
@@ -79,7 +80,7 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pattern:
+class Pattern(Choosing):
     """Rows of a key that follow each other as the steps say (rules P1 to P5). `names`: of the inputs. `keys`: as the
     rows of each input have it. `kept`: `within` only bounds the state. `needed`: (input, column) that somebody asks
     for. `values`: what comes out, over the slots `asks`."""
@@ -104,10 +105,6 @@ class Pattern:
     @property
     def inputs(self) -> tuple[Node, ...]:
         return self.of
-
-    @property
-    def columns(self) -> Columns:
-        return tuple(Column(name, value.type, value.nullable) for name, value in self.values)
 
     @property
     def timeouts(self) -> Columns:
