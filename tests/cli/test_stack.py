@@ -218,6 +218,7 @@ def test_the_demo_sends_made_up_payments_and_ctrl_c_leaves_nothing_behind(tmp_pa
         try:
             assert demo.stdout is not None
             shown = [demo.stdout.readline() for _ in range(7)]
+            assert all(shown), demo.communicate()  # it ended too soon, and says why
             assert [line.split()[0] for line in shown[:4]] == ["part", "kafka", "postgres", "redis"]
             follow = [*headrace, "tail", "payments", "--follow", "--json"]
             with subprocess.Popen(follow, cwd=ROOT, stdout=subprocess.PIPE, text=True) as tail:

@@ -28,9 +28,9 @@ def payment_on(topic: str) -> Any:
     return Payment
 
 
-def payments(cls: Any, count: int, *, first: int = 0, cards: int = 10) -> list[Any]:
+def payments(cls: Any, count: int, *, first: int = 0, cards: int = 10, start: datetime = START) -> list[Any]:
     """p0, p1, ... one second apart, over a few cards."""
-    return [cls(f"p{n}", f"c{n % cards}", money(n), START + timedelta(seconds=n)) for n in range(first, first + count)]
+    return [cls(f"p{n}", f"c{n % cards}", money(n), start + timedelta(seconds=n)) for n in range(first, first + count)]
 
 
 def send(broker: Broker, cls: Any, events: list[Any], *, acks: Any = 1, **how: Any) -> None:

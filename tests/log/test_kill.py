@@ -8,8 +8,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from queue import Queue
+from typing import Any
 
 import pytest
 
@@ -137,13 +139,17 @@ def test_a_broker_killed_while_producing_loses_no_acknowledged_event(own_broker:
     name = f"t-{random_id()[:12]}"
     topics.ensure(broker, Topic(name=name, partitions=3))
     payment = payment_on(name)
+    yesterday = datetime.now(UTC) - timedelta(days=1)  # of records dated longer ago a broker forgets the producer
+
+    def some(count: int, first: int) -> list[Any]:
+        return payments(payment, count, first=first, start=yesterday)
 
     producer = Producer(broker, payment)  # acks=all, idempotent
-    producer.send_many(payments(payment, 2_000))
+    producer.send_many(some(2_000, 0))
     producer.flush()  # acknowledged before the kill
-    producer.send_many(payments(payment, 20_000, first=2_000))
+    producer.send_many(some(20_000, 2_000))
     kill()  # with a queue full of records on their way
-    producer.send_many(payments(payment, 1_000, first=22_000))
+    producer.send_many(some(1_000, 22_000))
     start()
     producer.flush()  # acknowledged after it
 

@@ -27,6 +27,22 @@ def test_a_remembered_port_that_a_stranger_took_is_given_up(small: Path, cache: 
     assert any(f"port {port} of redis is now held by" in text and f"(pid {os.getpid()})" in text for text in said)
 
 
+def test_a_port_that_is_taken_after_we_looked_is_given_up(
+    small: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as faster:
+        port = faster.getsockname()[1]
+        small.mkdir()
+        (small / "ports.json").write_text(f'{{"redis": {port}}}')
+        looks = iter([True])  # the first look was a moment before the other process took it
+        look = ports.free
+        monkeypatch.setattr(ports, "free", lambda wanted: next(looks, False) or look(wanted))
+        said: list[str] = []
+        addresses = stack.up(small, cache, parts=("redis",), tell=said.append)
+    assert f":{port}/" not in addresses.redis
+    assert any(f"redis cannot listen on 127.0.0.1:{port}" in text for text in said)
+
+
 def test_a_fixed_port_is_used_and_remembered(small: Path, cache: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]

@@ -40,9 +40,9 @@ def by_attribute(ref: Ref) -> Evaluate:
 
 
 def by_index(columns: Columns) -> Read:
-    """Rows are sequences in the order of the columns."""
+    """Rows are sequences in the order of the columns; those of named rows are called `buy.country`."""
     places = {column.name: index for index, column in enumerate(columns)}
-    return lambda ref: itemgetter(places[ref.name])
+    return lambda ref: itemgetter(places[ref.path])
 
 
 def compile(expr: Expr, read: Read = by_name) -> Evaluate:

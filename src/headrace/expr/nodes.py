@@ -76,6 +76,11 @@ class Ref(Expr):
     name: str
     qualifier: str | None = None
 
+    @property
+    def path(self) -> str:
+        """What the column is called where several rows stand side by side: `buy.country`."""
+        return self.name if self.qualifier is None else f"{self.qualifier}.{self.name}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Literal(Expr):

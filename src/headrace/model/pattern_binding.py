@@ -201,7 +201,7 @@ class Binding:
         """The columns that conditions and slots read, in the order of the inputs."""
         asks = [*rows.asks, *(ask for condition in self._conditions for ask in condition.asks)]
         read = {ask.column for ask in asks}
-        read |= {f"{ref.qualifier}.{ref.name}" for condition in self._conditions for ref in condition.test.refs()}
+        read |= {ref.path for condition in self._conditions for ref in condition.test.refs()}
         for number, shared in enumerate(self._inputs):
             for column in shared.base.columns:
                 if f"{shared.name}.{column.name}" in read:

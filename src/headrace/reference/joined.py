@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from headrace.base.errors import DoesNotFit
-from headrace.expr import by_index, compile
 from headrace.expr.types import Column, Columns
 from headrace.model import changing, declared
 from headrace.plan.plan import Step
@@ -89,8 +87,7 @@ class Enriched(Meeting):
 
     def judge(self, key: Key, state: Any, row: Travelling, number: int, before: int | None) -> tuple[str, list[Given]]:
         if number == 1:
-            values = None if isinstance(row.values, Tombstone) else row.values
-            return self._module.learn(self._spec, state, Version(row.order, values)), []
+            return self._module.learn(self._spec, state, version_of(row)), []
         if self._as_of:
             verdict, made = as_of.step(self._spec, state, _carried(row), before)
         else:
@@ -156,22 +153,17 @@ def both(node: declared.Joined | declared.Enriched | declared.LookedUp | changin
         left, right = (of.columns for of in (node.of.inputs if isinstance(node, changing.Settled) else node.inputs))
     columns = _named(node.names[0], left) + _named(node.names[1], right)
     nothing = ((None,) * len(left), (None,) * len(right))
-    read = by_index(columns)
-    values = [compile(value, lambda ref: read(_flat(ref))) for _, value in node.values]
-
-    def joined(one: Any, other: Any) -> tuple[Any, ...]:
-        row = (nothing[0] if one is None else one) + (nothing[1] if other is None else other)
-        return tuple([value(row) for value in values])
-
-    return joined
+    values = row_of([value for _, value in node.values], columns)
+    return lambda one, other: values((nothing[0] if one is None else one) + (nothing[1] if other is None else other))
 
 
 def _named(name: str, columns: Columns) -> Columns:
     return tuple(Column(f"{name}.{column.name}", column.type, column.nullable) for column in columns)
 
 
-def _flat(ref: Any) -> Any:
-    return replace(ref, name=f"{ref.qualifier}.{ref.name}", qualifier=None)
+def version_of(row: Travelling) -> Version:
+    """A table's row or tombstone as a version."""
+    return Version(row.order, None if isinstance(row.values, Tombstone) else row.values)
 
 
 def row_of_table(node: declared.ReadTable) -> Callable[[Any], Key]:

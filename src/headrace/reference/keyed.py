@@ -197,10 +197,7 @@ class Windowed(Keyed):
 
     def _values(self, key: Key, result: Result) -> tuple[Any, ...]:
         """The columns of rule F2."""
-        told = [
-            value if back is None or value is None else back(value)
-            for back, value in zip(self._back, result.values, strict=True)
-        ]
+        told = plain.each(self._back, result.values)
         start = None if result.start is None else from_micros(result.start)
         end = None if result.end is None else from_micros(result.end)
         return (*key, start, end, result.kind, result.revision, *told)

@@ -79,14 +79,14 @@ def _plain_row(node: declared.Pattern, number: int) -> Evaluate:
     """From a row of the n-th input to the layout, in plain values."""
     row = row_of(list(node.entering(number)), node.of[number].columns)
     into = [plain.into(column.type) for column in node.layout]
-    return lambda values: _each(into, row(values))
+    return lambda values: plain.each(into, row(values))
 
 
 def _condition(layout: Columns, declared: matched.Condition, slots: Any) -> Condition:
     """A condition whose result does not fit is not true."""
     columns = (*layout, *(Column(ask.name, ask.type, True) for ask in declared.asks))
     read, back = by_index(columns), _converted(columns)
-    test = compile(declared.test, lambda ref: read(ref if ref.qualifier is None else _flat(ref)))
+    test = compile(declared.test, read)
 
     def holds(values: tuple[Any, ...]) -> bool | None:
         try:
@@ -98,15 +98,7 @@ def _condition(layout: Columns, declared: matched.Condition, slots: Any) -> Cond
     return condition(slots, holds)
 
 
-def _flat(ref: Any) -> Any:
-    return replace(ref, name=f"{ref.qualifier}.{ref.name}", qualifier=None)
-
-
 def _converted(columns: Columns) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
     """From plain values to those of rows."""
     back = [plain.back(column.type) for column in columns]
-    return lambda values: _each(back, values)
-
-
-def _each(convert: list[plain.Convert | None], values: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple([v if c is None or v is None else c(v) for c, v in zip(convert, values, strict=True)])
+    return lambda values: plain.each(back, values)

@@ -16,8 +16,8 @@ from headrace.expr import by_index, compile
 from headrace.expr.types import Columns
 from headrace.model import changing
 from headrace.plan.plan import Step
-from headrace.reference.batch import Tombstone, Travelling
-from headrace.reference.joined import both, row_of_table
+from headrace.reference.batch import Travelling
+from headrace.reference.joined import both, row_of_table, version_of
 from headrace.reference.keyed import arguments
 from headrace.reference.meeting import Given, KeyOf, Meeting
 from headrace.reference.operator import Moment, Operator, Setting
@@ -27,7 +27,7 @@ from headrace.steps import changelog, plain, settle, table, view_join
 from headrace.steps.change import Change, reshaped
 from headrace.steps.changelog import Delta
 from headrace.steps.spec import step_of
-from headrace.steps.version import Values, Version
+from headrace.steps.version import Values
 from headrace.steps.view_join import Answer, Link
 
 TextOf = Callable[[Values], str | None]
@@ -63,8 +63,7 @@ class Versions(_Telling):
         super().__init__(step, setting, node, [row_of_table(node.of)])
 
     def judge(self, key: Key, state: Any, row: Travelling, number: int, before: int | None) -> tuple[str, list[Given]]:
-        values = None if isinstance(row.values, Tombstone) else row.values
-        return table.step(self._spec, state, Version(row.order, values)), []
+        return table.step(self._spec, state, version_of(row)), []
 
 
 class Reshaped(Operator):
@@ -186,8 +185,7 @@ class Grouped(_Telling):
     def _row(self, key: Key, values: Values | None) -> Values | None:
         if values is None:
             return None
-        told = zip(self._back, values, strict=True)
-        return (*key, *(v if back is None or v is None else back(v) for back, v in told))
+        return (*key, *plain.each(self._back, values))
 
 
 class ChangeRows(Operator):

@@ -48,7 +48,7 @@ class _Compiler:
     def _value(self, expr: Expr) -> Value:
         match expr:
             case Ref():
-                return self._columns[expr.name if expr.qualifier is None else f"{expr.qualifier}.{expr.name}"]
+                return self._columns[expr.path]
             case Literal():
                 return _literal(expr)
             case Cast():

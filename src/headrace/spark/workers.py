@@ -7,7 +7,6 @@ driver's sys.path, so that a worker can import the module it lives in.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,8 +20,7 @@ from headrace.expr.types import BOOL, BYTES, TIME, Column, Columns, ListType, Ty
 from headrace.model.declared import FilterRows, MapRows
 from headrace.spark.functions import spark_type
 from headrace.steps.function import Condition, Function, trace
-
-Convert = Callable[[Any], Any]
+from headrace.steps.plain import Convert, each
 
 
 def applied(node: MapRows | FilterRows, mine: Any, row: Any, place: Any) -> Any:
@@ -95,13 +93,13 @@ class Call:
             return None  # a row of another step, passing by
         name, function = self._opened
         try:
-            rows = function(_converted(self.arriving, row))
+            rows = function(each(self.arriving, row))
         except Exception as broken:
             if self.stop:
                 words = f"{name} failed on {place}: {broken!r}\n{trace(broken)}"
                 raise RuntimeError(f"[headrace:{FunctionFailed.code}] {words}") from None
             return [], trace(broken)
-        return [tuple(_converted(self.leaving, values)) for values in rows], None
+        return [each(self.leaving, values) for values in rows], None
 
     @cached_property
     def _opened(self) -> tuple[str, Function | Condition]:
@@ -112,10 +110,6 @@ class Call:
         if result is None:
             return name, Condition(call, self.names, retries=self.retries)
         return name, Function(call, self.names, result, many=self.many, retries=self.retries)
-
-
-def _converted(convert: list[Convert | None], values: Any) -> list[Any]:
-    return [v if c is None or v is None else c(v) for c, v in zip(convert, values, strict=True)]
 
 
 def _each(convert: Convert) -> Convert:

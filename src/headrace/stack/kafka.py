@@ -155,6 +155,9 @@ class Kafka(Part):
             # again; three on one machine must not give each other up when it is merely busy.
             "broker.session.timeout.ms": 2000 if copies == 1 else 6000,
             "broker.heartbeat.interval.ms": 500 if copies == 1 else 1000,
+            # A broker that crashed forgets producers whose newest record is dated longer ago than this, and takes what
+            # they repeat for new. Records are dated by their events: as long as an int of milliseconds can say.
+            "producer.id.expiration.ms": 2**31 - 1,
             # Memory and threads for one machine.
             "log.cleaner.dedupe.buffer.size": 4 << 20,
             "num.network.threads": 2,

@@ -95,7 +95,10 @@ class Postgres(Part):
         if "database subdirectory" in text:
             raise failure.corrupt(self, text)
         if f'database "{_NAME}" does not exist' in text:
-            with psycopg.connect(self._url("postgres"), autocommit=True) as connection:
+            with (
+                suppress(psycopg.OperationalError),  # not ready for it yet: the next look tries again
+                psycopg.connect(self._url("postgres"), autocommit=True) as connection,
+            ):
                 connection.execute(f"CREATE DATABASE {_NAME}")
         return False
 

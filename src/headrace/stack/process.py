@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 
@@ -42,8 +42,10 @@ class Supervisor:
         """Starts a part unless it runs, and returns when it answers: True if this call started it."""
         begun = time.monotonic()
         note = guard.read(part.home)
-        if note is not None and note.alive and self._runs(part, note):
-            return False
+        if note is not None and note.alive:
+            size = part.log.stat().st_size
+            if self._answers(part, size, gone=lambda: not note.alive):
+                return False  # else it was just ending, as one that was killed does
         try:
             part.home.mkdir(parents=True, exist_ok=True)
             if damage := failure.of_damage(part):
@@ -54,7 +56,8 @@ class Supervisor:
         except OSError as refused:
             raise failure.of_os(part, refused) from refused
         try:
-            self._await(part, child, since)
+            if not self._answers(part, since, gone=lambda: child.poll() is not None):
+                raise failure.of_exit(part, _log(part, since), child.returncode)
             if alarm := failure.of_alarm(part, _log(part, since)):
                 raise alarm
         except BaseException:
@@ -92,27 +95,17 @@ class Supervisor:
             _children.append(child)
             return child, since
 
-    def _runs(self, part: Part, note: guard.Note) -> bool:
-        """Waits until a part that is there answers; False if it ends meanwhile, as one that was just killed does."""
-        deadline, since = time.monotonic() + PATIENCE, part.log.stat().st_size
+    def _answers(self, part: Part, since: int, *, gone: Callable[[], bool]) -> bool:
+        """Waits until a part answers; False if its process is gone before."""
+        deadline = time.monotonic() + PATIENCE
         while not part.answers():
-            if not note.alive:
+            if gone():
                 return False
             if time.monotonic() > deadline:
                 raise failure.of_silence(part, _log(part, since), PATIENCE)
             if self.cancelled.wait(_POLL):
                 raise CancelledError
         return True
-
-    def _await(self, part: Part, child: Child, since: int) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not part.answers():
-            if child.poll() is not None:
-                raise failure.of_exit(part, _log(part, since), child.returncode)
-            if time.monotonic() > deadline:
-                raise failure.of_silence(part, _log(part, since), PATIENCE)
-            if self.cancelled.wait(_POLL):
-                raise CancelledError
 
 
 def reap() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from headrace.base.errors import BadSetting, StackBusy
+from headrace.base.errors import BadSetting, PortBusy, StackBusy
 from headrace.stack import failure, guard, jars, kafka, ports, process, tie
 from headrace.stack.connect import Connect
 from headrace.stack.jvm import Fetch
@@ -27,6 +27,7 @@ from headrace.stack.redis import Redis
 ALL = ("kafka", "postgres", "redis", "connect")
 USUAL = ("kafka", "postgres", "redis")
 LEAST_DISK = 64_000_000  # bytes; what the empty servers write at their first start
+_TRIES = 3  # with other ports, where one that was free is taken before its part listens
 _PATIENCE = 120.0  # seconds to wait for another `up` or `down` on the same home directory
 
 
@@ -83,12 +84,19 @@ def up(
         missing = set(names) - _alive(home)
         if missing and shutil.disk_usage(home).free < LEAST_DISK:
             raise failure.disk_full(home, f"{', '.join(sorted(missing))} cannot be started")
-        chosen = _choose_ports(home, cluster, missing, fixed_ports or {}, tell)
-        made = _make(home, parts, cluster, chosen, lambda group: jars.fetch(group, cache, tell=tell, progress=progress))
-        supervisor = process.Supervisor(
-            owner=tie.tie(home) if foreground and missing else "", cancelled=threading.Event(), tell=tell
-        )
-        _start(supervisor, made)
+        owner = tie.tie(home) if foreground and missing else ""
+        for tries_left in reversed(range(_TRIES)):
+            chosen = _choose_ports(home, cluster, missing, fixed_ports or {}, tell)
+            made = _make(
+                home, parts, cluster, chosen, lambda group: jars.fetch(group, cache, tell=tell, progress=progress)
+            )
+            try:
+                _start(process.Supervisor(owner=owner, cancelled=threading.Event(), tell=tell), made)
+                break
+            except PortBusy as taken:  # between our look and the part's start, by another stack that starts just now
+                if not tries_left:
+                    raise
+                tell(f"{taken.what}, {taken.why}: trying another")
         return _addresses(home, cluster, _alive(home))
 
 

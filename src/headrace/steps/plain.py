@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from decimal import Context, Decimal
 from typing import Any
@@ -51,6 +51,11 @@ def back(type: Type) -> Convert | None:
     if isinstance(type, ListType):
         return _each(back(type.item))
     return None
+
+
+def each(converts: Sequence[Convert | None], values: Iterable[Any]) -> tuple[Any, ...]:
+    """Every value through its own conversion; null stays null."""
+    return tuple([v if c is None or v is None else c(v) for c, v in zip(converts, values, strict=True)])
 
 
 def _micros(moment: datetime) -> int:
