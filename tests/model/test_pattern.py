@@ -48,7 +48,8 @@ def nullable() -> Pattern:
 
 REFUSED: dict[str, tuple[Callable[[], object], str, str]] = {
     "no key": (lambda: APP.pattern("p"), "bad-call", "missing a required argument: 'key'"),  # type: ignore[call-arg]
-    "no name": (lambda: APP.pattern("", key="key"), "bad-step", "without name"),
+    "no name": (lambda: APP.pattern("", key="key"), "bad-step", "is no name for a pattern"),
+    "a pattern's name with blanks": (lambda: APP.pattern("two words", key="key"), "bad-step", "'two words' is no name"),
     "no steps": (lambda: empty(keep="1 d").matches, "bad-step", "no steps"),
     "no first step": (lambda: empty().then("b", SIGNS), "bad-step", "begins a pattern"),
     "two first steps": (lambda: one().first("b", SIGNS), "bad-step", "once"),
@@ -95,6 +96,9 @@ REFUSED: dict[str, tuple[Callable[[], object], str, str]] = {
     "never a group": (lambda: one().never(hr.group("n")), "bad-step", "never a group"),  # type: ignore[arg-type]
     "a group with a stream": (lambda: one().then(hr.group("b"), SIGNS), "bad-step", "no rows of its own"),
     "a greedy group": (lambda: one().then(hr.group("b")).greedy(), "bad-step", "greedy"),
+    "greedy once": (lambda: one().greedy().within("1 min").matches, "bad-step", ".greedy() of a, which comes once"),
+    "consecutive once": (lambda: one().consecutive().within("1 min").matches, "bad-step", ".times(3).consecutive()"),
+    "any once": (lambda: one().then("b").any().within("1 min").matches, "bad-step", ".any() of b"),
     "no within": (lambda: one().then("b").matches, "bad-step", "for ever"),
     "within and keep": (lambda: ended(keep="1 d"), "bad-step", "within and keep"),
     "within of nothing": (lambda: one().within("0 s"), "bad-step", "no time"),

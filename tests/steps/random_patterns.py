@@ -32,7 +32,7 @@ def _steps(
             "how": FIRST if at == 0 else random.choice([NEXT, THEN, THEN, THEN_ANY]),
             "least": often[0],
             "most": often[1],
-            "inner": random.choice([THEN, THEN, NEXT, THEN_ANY]),
+            "inner": THEN if often == (1, 1) else random.choice([THEN, THEN, NEXT, THEN_ANY]),
             "within": random.choice([None] * 8 + [3 * SECOND]),
             "optional": at > 0 and random.random() < 0.3,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
@@ -21,6 +22,7 @@ from headrace.model.stream import Stream
 if TYPE_CHECKING:
     from headrace.model.app import App
 
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,79}")
 _AFTER = ("none", "next", "skip past last", "to first NAME", "to last NAME")
 
 
@@ -99,8 +101,9 @@ def pattern(
 ) -> Pattern:
     """What `app.pattern(...)` gives."""
     place = here()
-    if not name:
-        raise BadStep("a pattern without name", why="it names the step in plans and ids", where=place)
+    if not _NAME.fullmatch(name):
+        raise BadStep(f"{name!r} is no name for a pattern", why="it names the step in plans and in what it finds",
+                      fix="letters, digits, - and _, beginning with a letter", where=place)  # fmt: skip
     after, to = _after(after_match, place)
     kept = None if keep is None else duration(keep)
     if kept is not None and kept <= timedelta(0):

@@ -27,6 +27,8 @@ def check(pattern: Pattern) -> None:
         if all(part.optional or part.never for part in steps):
             raise BadStep("every step may be left out", why="it would match no rows at all",
                           fix="make a group as a whole optional, or one step not", where=steps[0].place)  # fmt: skip
+    for part in _every(pattern.parts):
+        _check_repetition(part)
     if leading := _leading(pattern.parts):
         raise BadStep(f"the pattern may begin with never {leading.name}",
                       why="there is no row yet from which on something must not come",
@@ -42,6 +44,19 @@ def check(pattern: Pattern) -> None:
                       where=place)  # fmt: skip
     if _rows(pattern.parts) > MOST_ROWS:
         raise BadStep(f"a pattern of more than {MOST_ROWS} rows", fix="repeat less, or use .or_more()", where=place)
+
+
+def _check_repetition(part: Written) -> None:
+    """What speaks of several rows wants a step that may take several."""
+    if part.most != 1:
+        return
+    verb = {"next": "consecutive", "then_any": "any"}.get(part.inner, "")
+    if part.greedy and not part.optional:
+        verb = "greedy"
+    if verb:
+        raise BadStep(f".{verb}() of {part.called}, which comes once",
+                      why="it says how several rows of a step follow each other",
+                      fix=f".times(3).{verb}(), or .or_more().{verb}()", where=part.place)  # fmt: skip
 
 
 def _every(parts: tuple[Written, ...]) -> Iterator[Written]:

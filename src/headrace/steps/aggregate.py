@@ -1,4 +1,4 @@
-"""Aggregates as small algebras: empty, add, merge, value, and remove where it is possible (rule D5).
+"""Aggregates as small algebras (algebra.py).
 
 States are plain values. `add` and `merge` give the new state back and may change the first one in place, never the
 second. Values are plain (plain.py): decimals as whole units of their scale, times as micros.
@@ -11,13 +11,15 @@ import math
 import struct
 from bisect import insort
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from headrace.model.aggregate import DISTINCT_EXACT
 from headrace.steps import ddsketch, hll
+from headrace.steps.algebra import Algebra, Growing
 from headrace.steps.row import Order
+from headrace.steps.top_rows import TopRows
 
 _INT_LEAST, _INT_GREATEST = -(1 << 63), (1 << 63) - 1
 
@@ -37,25 +39,6 @@ class Spec:
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
-
-
-class Algebra(Protocol):
-    removable: bool
-
-    def empty(self) -> Any: ...
-    def add(self, state: Any, value: Any, order: Order) -> Any: ...
-    def merge(self, into: Any, other: Any) -> Any: ...
-    def remove(self, state: Any, value: Any) -> Any: ...
-    def value(self, state: Any) -> Any: ...
-
-
-class _Growing:
-    """An algebra that cannot give a value back: a window that slides over it merges again instead."""
-
-    removable = False
-
-    def remove(self, state: Any, value: Any) -> Any:
-        raise NotImplementedError
 
 
 class Count:
@@ -132,7 +115,7 @@ class IntAvg(ExactSum):
 Compensated = tuple[int, float, float]  # how many, total, what rounding lost
 
 
-class FloatSum(_Growing):
+class FloatSum(Growing):
     """Floats, compensated (Neumaier), so that order and merging hardly show. State: (how many, total, lost)."""
 
     def empty(self) -> Compensated:
@@ -159,7 +142,7 @@ class FloatAvg(FloatSum):
         return _finite((state[1] + state[2]) / float(state[0])) if state[0] else None
 
 
-class Least(_Growing):
+class Least(Growing):
     """State: the least value, or None. Texts compare by code points, that is by their UTF-8 bytes."""
 
     def empty(self) -> Any:
@@ -183,7 +166,7 @@ class Greatest(Least):
 Ordered = tuple[Order, Any]
 
 
-class First(_Growing):
+class First(Growing):
     """The value of the row that is first in order R2, null if it is null. State: (order, value), or None."""
 
     def empty(self) -> Ordered | None:
@@ -204,7 +187,7 @@ class Last(First):
         return (order, value) if state is None or order > state[0] else state
 
 
-class Distinct(_Growing):
+class Distinct(Growing):
     """Exact up to DISTINCT_EXACT different values, then HyperLogLog; `exact` = 0: a sketch from the start.
 
     State: a set of canonical bytes, or a dict of registers. Which one depends on the values alone, not on their order.
@@ -241,7 +224,7 @@ class Distinct(_Growing):
         return state if len(state) <= self.exact else _sketch(state)
 
 
-class Quantile(_Growing):
+class Quantile(Growing):
     """State: a DDSketch."""
 
     def __init__(self, q: float, scale: int) -> None:
@@ -264,7 +247,7 @@ class Quantile(_Growing):
         return ddsketch.quantile(state, self.q)
 
 
-class Top(_Growing):
+class Top(Growing):
     """The n greatest values. State: a list, least first."""
 
     def __init__(self, n: int) -> None:
@@ -289,41 +272,7 @@ class Top(_Growing):
         return state[::-1]
 
 
-Ranked = tuple[Any, Order, Any]  # what it is ranked by, its row's place, its row
-
-
-class TopRows(_Growing):
-    """The n rows of the greatest values, of equal ones the first in order R2. Its argument is (value, row).
-    State: a list of (value, order, row), greatest first."""
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-
-    def empty(self) -> list[Ranked]:
-        return []
-
-    def add(self, state: list[Ranked], value: tuple[Any, Any], order: Order) -> list[Ranked]:
-        by, row = value
-        return state if by is None else self._put(state, (by, order, row))
-
-    def merge(self, into: list[Ranked], other: list[Ranked]) -> list[Ranked]:
-        for entry in other:
-            self._put(into, entry)
-        return into
-
-    def value(self, state: list[Ranked]) -> list[Any]:
-        return [row for _, _, row in state]
-
-    def _put(self, state: list[Ranked], entry: Ranked) -> list[Ranked]:
-        at = len(state)
-        while at > 0 and _outranks(entry, state[at - 1]):
-            at -= 1
-        state.insert(at, entry)
-        del state[self.n :]
-        return state
-
-
-class Collect(_Growing):
+class Collect(Growing):
     """The values of the first n rows in order R2. State: a list of (order, value) in that order."""
 
     def __init__(self, n: int) -> None:
@@ -401,10 +350,6 @@ def canonical(of: str, value: Any) -> bytes:
 
 
 _NO_ORDER: Order = (0, 0, 0, 0, "")
-
-
-def _outranks(one: Ranked, other: Ranked) -> bool:
-    return bool(one[0] > other[0] or (one[0] == other[0] and one[1] < other[1]))
 
 
 def _order(entry: Ordered) -> Order:
