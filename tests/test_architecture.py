@@ -20,10 +20,11 @@ MAY: dict[str, set[str]] = {
     "plan": {"base", "expr", "model", "steps"},
     "reference": {"base", "expr", "model", "steps", "plan"},
     "log": {"base", "model"},
+    "stores": {"base", "expr", "model"},
     "stack": {"base"},
     "observe": {"base", "model", "plan"},
-    "spark": {"base", "expr", "model", "steps", "plan", "log", "stack", "observe"},
-    "ops": {"base", "expr", "model", "steps", "plan", "reference", "log", "stack", "observe", "spark"},
+    "spark": {"base", "expr", "model", "steps", "plan", "log", "stores", "stack", "observe"},
+    "ops": {"base", "expr", "model", "steps", "plan", "reference", "log", "stores", "stack", "observe", "spark"},
     "cli": {"base", "observe", "ops"},
     "testing": {"base", "expr", "model", "steps", "plan", "reference"},
 }
@@ -36,8 +37,8 @@ ONLY: dict[str, set[str]] = {
     "sqlglot": {"expr"},
     "typer": {"cli"},
     "rich": {"cli"},
-    "psycopg": {"stack"},
-    "redis": {"stack"},
+    "psycopg": {"stores", "stack"},
+    "redis": {"stores", "stack"},
 }
 
 

@@ -14,6 +14,7 @@ HeadraceError
 │   │   ├── UnknownColumn
 │   │   └── ExpressionType .... the words are right, their types are not
 │   ├── BadTopic
+│   ├── BadStore
 │   ├── BadWindow
 │   ├── BadAggregate
 │   ├── BadStep
@@ -38,6 +39,11 @@ HeadraceError
 │   ├── GroupMissing
 │   ├── DeliveryFailed
 │   └── TransactionExpired .... a batch was open for longer than the broker keeps a transaction
+├── StoreError ................ PostgreSQL, Redis, the lake or files (exit 1)
+│   ├── StoreUnreachable ...... (exit 3)
+│   ├── StoreRefused .......... (exit 3)
+│   ├── TableMismatch ......... a table is there, with other columns or another key
+│   └── StoreKeyMissing ....... a row has null where its key should be
 ├── RunError .................. a flow that cannot run, or stopped (exit 1)
 │   ├── PlanChanged
 │   ├── CheckpointInUse
@@ -156,6 +162,10 @@ class BadStep(DeclarationError):
 
 class BadTopic(DeclarationError):
     code = "bad-topic"
+
+
+class BadStore(DeclarationError):
+    code = "bad-store"
 
 
 class ExpressionError(DeclarationError):
@@ -285,6 +295,28 @@ class DeliveryFailed(LogError):
 
 class TransactionExpired(LogError):
     code = "transaction-expired"
+
+
+class StoreError(HeadraceError):
+    code = "store"
+
+
+class StoreUnreachable(StoreError):
+    code = "store-unreachable"
+    exit_code = 3
+
+
+class StoreRefused(StoreError):
+    code = "store-refused"
+    exit_code = 3
+
+
+class TableMismatch(StoreError):
+    code = "table-mismatch"
+
+
+class StoreKeyMissing(StoreError):
+    code = "store-key-missing"
 
 
 class RunError(HeadraceError):
