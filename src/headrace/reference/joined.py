@@ -10,8 +10,9 @@ from headrace.expr.types import Column, Columns
 from headrace.model import changing, declared
 from headrace.plan.plan import Step
 from headrace.reference.batch import Tombstone, Travelling
-from headrace.reference.meeting import Given, Meeting
-from headrace.reference.operator import Moment, Operator, Setting
+from headrace.reference.meeting import Meeting
+from headrace.reference.operator import Moment, Setting, Single
+from headrace.reference.stateful import Given
 from headrace.reference.stateless import row_of
 from headrace.reference.timers import Key
 from headrace.steps import as_of, current, interval_join
@@ -116,7 +117,7 @@ class Enriched(Meeting):
         return told
 
 
-class LookedUp(Operator):
+class LookedUp(Single):
     """A stream's rows with those of a static table; a key with a null in it finds none."""
 
     def __init__(self, step: Step, setting: Setting, node: declared.LookedUp) -> None:

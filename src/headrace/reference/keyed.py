@@ -7,20 +7,18 @@ from operator import itemgetter
 from typing import Any
 
 from headrace.base.clock import from_micros
-from headrace.base.duration import millis
 from headrace.base.errors import DoesNotFit
-from headrace.base.ids import stable_id
-from headrace.base.keys import key_text
 from headrace.expr import by_index, compile
 from headrace.expr.types import Columns
 from headrace.model import changing, declared
 from headrace.model.naming import refs
 from headrace.model.window import Sliding
 from headrace.plan.plan import Step
-from headrace.reference.batch import DERIVED, END, Dead, Travelling
-from headrace.reference.operator import Moment, Operator, Setting
+from headrace.reference.batch import END, Dead, Travelling
+from headrace.reference.operator import Moment, Setting, Single
+from headrace.reference.stateful import Given, Stateful
 from headrace.reference.stateless import Evaluate, row_of
-from headrace.reference.timers import Key, Timers
+from headrace.reference.timers import Key
 from headrace.steps import plain
 from headrace.steps.emission import Passes
 from headrace.steps.row import DUPLICATE, FILTERED, HELD, LATE, MILLI, USED, Result, Row
@@ -29,8 +27,8 @@ from headrace.steps.spec import step_of
 _order = itemgetter(0)
 
 
-class Keyed(Operator):
-    """One state per key."""
+class Keyed(Stateful, Single):
+    """Steps of one input that every row of it passes, waits in, or is left out by."""
 
     def __init__(
         self, step: Step, setting: Setting, node: declared.Aggregated | declared.Dedup | declared.Changed
@@ -41,25 +39,18 @@ class Keyed(Operator):
         key = node.id if isinstance(node, declared.Dedup) else node.keys
         self._key = row_of([value for _, value in key], node.of.columns)
         self._args = _arguments_of(node)
-        self._hold = millis(step.hold)
         self._by_clock = step.by_clock
-        self._states: dict[Key, Any] = {}
-        self._timers = Timers()
 
     def take(self, rows: list[Travelling], moment: Moment) -> None:
-        before, watermark = self._times(moment)
+        before, watermark = self.times(moment)
         touched = self._apply(sorted(rows, key=_order), before, moment) if rows else {}
-        for key, held in touched.items():
-            self._move_time(key, held, watermark, moment.clock)
-        for key in self._timers.reached(watermark):
-            self._move_time(key, self._states[key].held, watermark, moment.clock)
+        self.pass_time(touched, watermark, moment.clock)
 
-    def _times(self, moment: Moment) -> tuple[int | None, int | None]:
-        """W(k-1) and W(k) as this step meets them: less its hold (rule T6), or the clock (rule W7)."""
+    def times(self, moment: Moment) -> tuple[int | None, int | None]:
+        """By the clock, if the step goes by it (rule W7)."""
         if self._by_clock:
             return moment.clock, END if moment.watermark == END else moment.clock
-        before, watermark, hold = moment.before, moment.watermark, self._hold
-        return None if before is None else before - hold, None if watermark is None else watermark - hold
+        return super().times(moment)
 
     def _apply(self, rows: list[Travelling], before: int | None, moment: Moment) -> dict[Key, int]:
         """Rows in order R2 under W(k-1); gives the keys they touched, with what each held before."""
@@ -67,7 +58,7 @@ class Keyed(Operator):
         late: list[tuple[Travelling, Any, Row]] = []
         used: list[Travelling] = []
         duplicates: list[Travelling] = []
-        states, step, spec, new = self._states, self._step, self._spec, self._new
+        states, step, spec, new = self.states, self._step, self._spec, self._new
         key_of, args_of, by_clock, wants_cause = self._key, self._args, self._by_clock, self._wants_cause
         for row in rows:
             try:
@@ -117,16 +108,13 @@ class Keyed(Operator):
         self.counts.late += len(lost)
         self.put_aside(lost[::-1], "late")
 
-    def _move_time(self, key: Key, held: int, watermark: int | None, clock: int) -> None:
-        state = self._states[key]
+    def elapse(self, key: Key, state: Any, watermark: int | None, clock: int) -> tuple[list[Given], int]:
         results, used = self._on_time(self._spec, state, watermark, clock, self._passes(key))
-        self.counts.used += used
-        self.counts.held += state.held - held
-        if results:
-            self._send(key, results)
-        if state.empty:
-            del self._states[key]
-        self._timers.set(key, None if state.empty else self._due(self._spec, state))
+        return [("rows", row) for result in results for row in self._told(key, result)], used
+
+    def due(self, state: Any) -> int | None:
+        due: int | None = self._due(self._spec, state)
+        return due
 
     @property
     def _wants_cause(self) -> bool:
@@ -135,8 +123,8 @@ class Keyed(Operator):
     def _passes(self, key: Key) -> Passes | None:
         return None
 
-    def _send(self, key: Key, results: list[Result]) -> None:
-        raise NotImplementedError
+    def _told(self, key: Key, result: Result) -> list[Travelling]:
+        raise AssertionError(f"{self.name} gives rows of its own")  # only windows do
 
 
 class Dedup(Keyed):
@@ -177,23 +165,16 @@ class Windowed(Keyed):
 
         return passes
 
-    def _send(self, key: Key, results: list[Result]) -> None:
-        plan = self.setting.plan
-        text = key_text(key)
-        source = DERIVED + self.step.ordinal
-        made = []
-        for result in results:
-            for cause, values in self._told(key, result):
-                id = stable_id(plan.app, plan.version, self.name, text, cause)
-                made.append(Travelling((result.time, source, 0, result.revision, id), id, cause, values))
-        self.give(made)
-
-    def _told(self, key: Key, result: Result) -> list[tuple[str, tuple[Any, ...]]]:
-        """A result's rows and their causes: one, or one for each rank."""
+    def _told(self, key: Key, result: Result) -> list[Travelling]:
+        """A result's rows: one, or one for each rank."""
+        values = self._values(key, result)
         if not self._ranks:
-            return [(result.cause, self._values(key, result))]
-        *named, rows = self._values(key, result)
-        return [(f"{result.cause}/{rank}", (*named, rank, *row)) for rank, row in enumerate(rows, 1)]
+            return [self.made(key, result.time, result.cause, values, result.revision)]
+        *named, rows = values
+        return [
+            self.made(key, result.time, f"{result.cause}/{rank}", (*named, rank, *row), result.revision)
+            for rank, row in enumerate(rows, 1)
+        ]
 
     def _values(self, key: Key, result: Result) -> tuple[Any, ...]:
         """The columns of rule F2."""

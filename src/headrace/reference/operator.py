@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -44,8 +45,8 @@ class Setting:
         self.dead.append(Dead(self.origin(row), self.cause(row), step, reason, error, row.values))
 
 
-class Operator:
-    """Takes what is in its inbox, once a batch."""
+class Operator(ABC):
+    """Takes what is in its inboxes, once a batch."""
 
     def __init__(self, step: Step, setting: Setting) -> None:
         self.step = step
@@ -66,13 +67,9 @@ class Operator:
         self.counts.check(self.name, held)
         self.total.add(self.counts)
 
+    @abstractmethod
     def meet(self, inputs: list[list[Travelling]], moment: Moment) -> None:
-        """The rows of every input; steps of one input are told of its rows alone."""
-        (rows,) = inputs
-        self.take(rows, moment)
-
-    def take(self, rows: list[Travelling], moment: Moment) -> None:
-        raise NotImplementedError
+        """The rows of every input."""
 
     def give(self, rows: Sequence[Travelling], port: str = "rows") -> None:
         for inbox in self.readers[port]:
@@ -99,6 +96,17 @@ class Operator:
         self.setting.bury(row, self.name, reason, error)
 
 
+class Single(Operator):
+    """A step of one input."""
+
+    def meet(self, inputs: list[list[Travelling]], moment: Moment) -> None:
+        (rows,) = inputs
+        self.take(rows, moment)
+
+    @abstractmethod
+    def take(self, rows: list[Travelling], moment: Moment) -> None: ...
+
+
 class Source(Operator):
     """A stream's rows as they come from the log; those dated too far ahead are dead letters (rule T2)."""
 
@@ -107,10 +115,10 @@ class Source(Operator):
         self._skew = skew  # ms
         self.arrivals: list[Arrival] = []
 
-    def run(self, moment: Moment) -> None:
+    def meet(self, inputs: list[list[Travelling]], moment: Moment) -> None:
         arrivals, self.arrivals = self.arrivals, []
+        self.counts.received = len(arrivals)
         limit = (moment.clock + self._skew) * 1_000
-        self.counts = Counts(received=len(arrivals))
         passed = []
         for time, source, partition, offset, values in arrivals:
             row = Travelling((time, source, partition, offset, ""), "", "", values)
@@ -122,5 +130,3 @@ class Source(Operator):
                 passed.append(row)
         self.counts.used = len(passed)
         self.give(passed)
-        self.counts.check(self.name)
-        self.total.add(self.counts)

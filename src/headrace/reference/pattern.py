@@ -12,8 +12,9 @@ from headrace.expr.types import Column, Columns
 from headrace.model import declared, matched
 from headrace.plan.plan import Step
 from headrace.reference.batch import Dead, Travelling
-from headrace.reference.meeting import Given, Meeting
+from headrace.reference.meeting import Meeting
 from headrace.reference.operator import Setting
+from headrace.reference.stateful import Given
 from headrace.reference.stateless import Evaluate, row_of
 from headrace.reference.timers import Key
 from headrace.steps import pattern, plain
@@ -54,7 +55,7 @@ class Pattern(Meeting):
     def due(self, state: Any) -> int | None:
         return pattern.due(self._spec, state)
 
-    def _give(self, made: list[Given]) -> None:
+    def send(self, made: list[Given]) -> None:
         """Both ports alike: the test kit asks for matches by the name of their pattern."""
         for port, row in made:
             self.put_aside([row], port)

@@ -14,14 +14,14 @@ from headrace.expr.types import Columns
 from headrace.model import declared
 from headrace.plan.plan import Exit, Step
 from headrace.reference.batch import Record, Tombstone, Travelling
-from headrace.reference.operator import Moment, Operator, Setting
+from headrace.reference.operator import Moment, Operator, Setting, Single
 from headrace.steps.change import Change
 from headrace.steps.function import Condition, Function, trace
 
 Evaluate = Callable[[Any], Any]
 
 
-class Filter(Operator):
+class Filter(Single):
     """True passes; false and null are filtered."""
 
     def __init__(self, step: Step, setting: Setting, node: declared.Filter) -> None:
@@ -43,7 +43,7 @@ class Filter(Operator):
         self.give(passed)
 
 
-class Project(Operator):
+class Project(Single):
     """New columns."""
 
     def __init__(self, step: Step, setting: Setting, node: declared.Project) -> None:
@@ -75,7 +75,7 @@ class Union(Operator):
             self.give([self.numbered(row, number) for row in rows] if self._numbered else rows)
 
 
-class Calling(Operator):
+class Calling(Single):
     """A Python function per row; one that fails makes the row a dead letter, or stops (rule B2)."""
 
     def __init__(

@@ -19,8 +19,9 @@ from headrace.plan.plan import Step
 from headrace.reference.batch import Travelling
 from headrace.reference.joined import both, row_of_table, version_of
 from headrace.reference.keyed import arguments
-from headrace.reference.meeting import Given, KeyOf, Meeting
-from headrace.reference.operator import Moment, Operator, Setting
+from headrace.reference.meeting import KeyOf, Meeting
+from headrace.reference.operator import Moment, Setting, Single
+from headrace.reference.stateful import Given
 from headrace.reference.stateless import row_of
 from headrace.reference.timers import Key
 from headrace.steps import changelog, plain, settle, table, view_join
@@ -66,7 +67,7 @@ class Versions(_Telling):
         return table.step(self._spec, state, version_of(row)), []
 
 
-class Reshaped(Operator):
+class Reshaped(Single):
     """A filter or a projection. A row for which it has no value that fits is a dead letter when it comes, and is not
     there."""
 
@@ -188,7 +189,7 @@ class Grouped(_Telling):
         return (*key, *plain.each(self._back, values))
 
 
-class ChangeRows(Operator):
+class ChangeRows(Single):
     """Changes as rows of a stream."""
 
     def __init__(self, step: Step, setting: Setting, node: changing.ChangeRows) -> None:
