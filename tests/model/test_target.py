@@ -25,12 +25,19 @@ def test_a_target_knows_its_name_its_key_and_its_label() -> None:
     assert postgres("sales.log").label == "postgres:sales.log"
     assert redis("spend:{card_id}:{at}").key == ("card_id", "at")
     assert redis("spend:{card_id}", ttl="30 d").ttl == timedelta(days=30)
+    assert redis("spend:{card_id}").prefix == "spend:"
     assert redis("spend:{card_id}").label == "redis:spend:{card_id}"
     assert lake("pay", partition="card_id, day(at)").partition == (
         Part(column="card_id"),
         Part(column="at", unit="day"),
     )
     assert (lake("pay").label, files("pay").label) == ("lake:pay", "files:pay")
+
+
+def test_a_target_says_which_columns_its_staged_rows_have_beside_their_own() -> None:
+    assert postgres("t", key="a").extra == redis("x:{a}").extra == lake("t", key="a").extra == ("_gone", "_time")
+    assert postgres("t").extra == files("t").extra == ("_id",)
+    assert lake("t").extra == ()
 
 
 def test_targets_are_equal_by_what_they_say_not_by_where() -> None:
@@ -53,8 +60,9 @@ def test_targets_are_equal_by_what_they_say_not_by_where() -> None:
         (lambda: redis("spend"), "is no pattern"),
         (lambda: redis("spend:{}"), "is no pattern"),
         (lambda: redis("spend:{a}}"), "is no pattern"),
-        (lambda: redis("{a}"), "begins with a column"),
-        (lambda: redis("headrace_x:{a}"), "begins with headrace_"),
+        (lambda: redis("{a}"), "no word of its own"),
+        (lambda: redis("headrace_x:{a}"), "no word of its own"),
+        (lambda: redis("x{a}"), "no word of its own"),
         (lambda: redis("x:{a}{b}"), "two columns side by side"),
         (lambda: redis("x:{a}", ttl="0 s"), "for 0 s"),
         (lambda: redis("x:{a}", ttl="-1 h"), "for -1 h"),

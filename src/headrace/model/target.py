@@ -12,8 +12,8 @@ from headrace.base.where import Where, here
 from headrace.expr.types import TIME, Column, Columns, ListType
 from headrace.model.declaring import declaring
 
-STAGED = ("_gone", "_time", "_id")
-"""Columns that stand beside a row's own on its way to a store."""
+GONE, EVENT_TIME, ID = "_gone", "_time", "_id"
+"""Columns that can stand beside a row's own on its way to a store."""
 ROW_ID = "hr_id"
 """The column of a table without key that holds the stable id of a row (rule D2)."""
 
@@ -38,13 +38,18 @@ class Target:
         """What plans, errors and `headrace rebuild` call it."""
         return f"{self.KIND}:{self.name}"
 
+    @property
+    def extra(self) -> tuple[str, ...]:
+        """Which columns its rows have beside their own when they are staged (stores/staged.py)."""
+        return (GONE, EVENT_TIME) if self.key else (ID,)
+
     def check(self, columns: Columns, where: Where | None) -> None:
         """Refuses rows of these columns if the store could not hold them; `where` is the line of the output."""
         by_name = {column.name: column for column in columns}
         for name in self.key:
             self._check_key(name, by_name.get(name), columns, where)
         for name in by_name:
-            if name in STAGED or name == ROW_ID:
+            if name in (GONE, EVENT_TIME, ID, ROW_ID):
                 raise BadStore(f"the column {name!r} cannot go to {self.label}",
                                why="Headrace writes a column of that name",
                                fix=f'rename it first: .select("..., {name} as ...")', where=where)  # fmt: skip
@@ -86,6 +91,11 @@ class RedisKeys(Target):
 
     KIND = "redis"
 
+    @property
+    def prefix(self) -> str:
+        """What its keys begin with, and no others."""
+        return self.name.split("{", 1)[0]
+
     def __post_init__(self) -> None:
         if self.ttl is not None and self.ttl <= timedelta(0):
             raise BadStore(f"{self.label} would keep values for {show(self.ttl)}", why="a ttl is longer than nothing",
@@ -98,10 +108,10 @@ class RedisKeys(Target):
         if not all(texts[1:-1]):
             raise BadStore(f"{self.name!r} has two columns side by side", why="1 and 23 would make the key of 12 and 3",
                            fix="put a character between them", where=self.where)  # fmt: skip
-        if not texts[0] or texts[0].startswith(_OURS):
-            raise BadStore(f"{self.name!r} begins with {'a column' if not texts[0] else _OURS}",
-                           why="then its keys could be those of others, or of Headrace itself",
-                           fix='begin with a word of your own, like "spend:{card_id}"', where=self.where)  # fmt: skip
+        if texts[0][-1:].isalnum() or not texts[0] or texts[0].startswith(_OURS):
+            raise BadStore(f"{self.name!r} begins with no word of its own",
+                           why="all keys that begin so belong to the store; a rebuild removes them",
+                           fix='begin with a word and a sign, like "spend:{card_id}"', where=self.where)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +129,10 @@ class LakeTable(Target):
     partition: tuple[Part, ...] = ()
 
     KIND = "lake"
+
+    @property
+    def extra(self) -> tuple[str, ...]:
+        return (GONE, EVENT_TIME) if self.key else ()  # appended as they are: files are moved, not read
 
     def __post_init__(self) -> None:
         _check_name(self.name, self.where)

@@ -1,7 +1,7 @@
-"""Staged rows: what the tasks of a batch left for a store, in Parquet files on their way there.
+"""Staged rows: what the tasks of a batch left for a store, a Parquet file each, on their way there.
 
-A file holds the row's columns as Spark writes them, then `_gone` (true: the row's key was deleted, and only the key's
-columns are set), `_time` (event time, microseconds since 1970) and `_id` (the row's stable id).
+A file holds the row's columns as Spark writes them, then those that its target has as `extra`: `_gone` (true: the key
+was deleted, and only its columns are set), `_time` (event time, microseconds since 1970), `_id` (the row's stable id).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from headrace.base.errors import StoreKeyMissing
 from headrace.expr.types import Columns
+from headrace.model.target import EVENT_TIME, Target
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,29 +20,42 @@ if TYPE_CHECKING:
 _PLACE = "_place"
 
 
-def read(files: Sequence[Path], columns: Columns) -> pa.Table:
-    """All rows, in the order of the files, then of the rows in them; only these columns and the three beside them."""
+def read(files: Sequence[Path], target: Target, columns: Columns) -> pa.Table:
+    """All rows, in the order of the files, then of the rows in them."""
     import pyarrow as pa
+
+    return pa.concat_tables(_read(file, target, columns) for file in files)
+
+
+def latest(files: Sequence[Path], target: Target, columns: Columns) -> pa.Table:
+    """Of several rows with one key the last.
+
+    In one file that is the last by place: rows of a key follow the order of their causes (rule D4), so that the result
+    does not depend on where batches were cut. Between files, which have no order, event time decides.
+    """
+    import pyarrow as pa
+
+    rows = pa.concat_tables(_last(_read(file, target, columns), target) for file in files)
+    return _last(rows.sort_by(EVENT_TIME), target) if len(files) > 1 else rows
+
+
+def _read(file: Path, target: Target, columns: Columns) -> pa.Table:
     import pyarrow.parquet as pq
 
-    names = [column.name for column in columns] + ["_gone", "_time", "_id"]
-    # Each file by itself: a dataset would read them in any order, and might find partitions in their paths.
-    return pa.concat_tables(pq.ParquetFile(file).read(columns=names).select(names) for file in files)
+    names = [column.name for column in columns] + list(target.extra)
+    return pq.ParquetFile(file).read(columns=names).select(names)  # not read_table: it would look for partitions
 
 
-def latest(rows: pa.Table, key: Sequence[str], label: str) -> pa.Table:
-    """Of several rows with one key the last, by event time, then by place."""
+def _last(rows: pa.Table, target: Target) -> pa.Table:
     import pyarrow as pa
 
-    for name in key:
+    for name in target.key:
         if missing := rows[name].null_count:
             raise StoreKeyMissing(
-                f"{missing} of {len(rows)} rows for {label} have no {name}",
+                f"{missing} of {len(rows)} rows for {target.label} have no {name}",
                 why="it is part of the key, and was declared as never null",
                 fix="a fault of Headrace: nothing of the batch was written; please report it",
             )
-    ordered = rows.append_column(_PLACE, pa.arange(0, len(rows)))
-    ordered = ordered.sort_by([("_time", "ascending"), (_PLACE, "ascending")]).drop_columns(_PLACE)
-    last = ordered.append_column(_PLACE, pa.arange(0, len(rows)))
-    last = last.select([*key, _PLACE]).group_by(list(key)).aggregate([(_PLACE, "max")])
-    return ordered if len(last) == len(rows) else ordered.take(last[f"{_PLACE}_max"].sort())
+    keys = rows.select(target.key).append_column(_PLACE, pa.arange(0, len(rows)))
+    last = keys.group_by(list(target.key)).aggregate([(_PLACE, "max")])
+    return rows if len(last) == len(rows) else rows.take(last[f"{_PLACE}_max"].sort())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Rows of one batch for one store, in Parquet files (their form: stores/staged.py)."""
+    """Rows of one batch for one store, in Parquet files (stores/staged.py says in which form)."""
 
     flow: str  # whose batches are counted: "<app>/<version>/<flow>/<checkpoint>"
     number: int
@@ -28,8 +28,8 @@ class Store(ABC):
       keys, and appends it again to one without.
     - at-most-once: the note is made before the rows. A batch that is noted is not tried again, whole or not.
 
-    In a store with keys, the last row of a key wins: by batch, then event time, then place. A row that is `_gone`
-    removes its key; removing what is not there is fine.
+    In a store with keys, the last row of a key wins (stores/staged.py: `latest`). A row that is `_gone` removes its
+    key; removing what is not there is fine.
 
     Notes are kept for each flow and store, so one flow may not write to one store through two outputs.
     """
