@@ -73,3 +73,10 @@ def test_a_missing_reference_says_which(tmp_path: Path) -> None:
 def test_a_number_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadSetting, match="not a number"):
         load({"kafka.partitions": "many"}, root=tmp_path, env={}).number("kafka.partitions")
+
+
+def test_the_lake_and_files_lie_in_the_home_unless_told_otherwise(tmp_path: Path) -> None:
+    default = load({"home": "here"}, root=tmp_path, env={})
+    assert (default.lake, default.files) == (tmp_path / "here" / "lake", tmp_path / "here" / "files")
+    told = load({"lake.path": "wide", "files.path": "/srv/files"}, root=tmp_path, env={})
+    assert (told.lake, told.files) == (tmp_path / "wide", Path("/srv/files"))

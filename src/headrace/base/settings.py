@@ -45,6 +45,8 @@ KNOWN: tuple[Setting, ...] = (
     Setting("kafka.partitions", 4, "partitions of topics that Headrace makes"),
     Setting("postgres.url", "", "postgresql://... of your own PostgreSQL; empty: the embedded one", secret=True),
     Setting("redis.url", "", "redis://... of your own Redis; empty: the embedded one", secret=True),
+    Setting("lake.path", "", "directory of the lake's tables; empty: lake/ in the home directory"),
+    Setting("files.path", "", "directory of plain Parquet outputs; empty: files/ in the home directory"),
     Setting("spark.master", "local[*]", "where Spark runs: local[*], spark://..., yarn, k8s://..."),
     Setting("spark.driver_memory", "2g", "heap of the Spark driver"),
     Setting("spark.shuffle_partitions", 2, "partitions of keyed state; frozen into a checkpoint at its first start"),
@@ -95,6 +97,14 @@ class Settings:
     @property
     def home(self) -> Path:
         return self.path("home")
+
+    @property
+    def lake(self) -> Path:
+        return self.path("lake.path") if self.text("lake.path") else self.home / "lake"
+
+    @property
+    def files(self) -> Path:
+        return self.path("files.path") if self.text("files.path") else self.home / "files"
 
     @property
     def cache(self) -> Path:
