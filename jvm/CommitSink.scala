@@ -1,6 +1,7 @@
-/** Rows to Kafka records exactly once, in micro-batches: `writeStream.format("headrace.CommitSink")`.
+/** Rows to Kafka records and to stores exactly once, in micro-batches: `writeStream.format("headrace.CommitSink")`.
   *
-  * Options: `spec`, a JSON object (see SinkSpec), and `kafka.*` for the client. Rows are as LogSink describes them. */
+  * Options: `spec`, a JSON object (see SinkSpec), and `kafka.*` for the client. Rows are as LogSink describes them; with
+  * stores `partition` is always there, and after it a column for each store (see StoreFiles). */
 package headrace
 
 import java.util
@@ -18,15 +19,18 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** `id` names the flow, to the broker and in the topic of commits. `weaker`: the guarantee of topics that are written
-  * at-least-once or at-most-once; all others, and dead letters with them, exactly-once. */
-case class SinkSpec(id: String, commits: String, weaker: Map[String, String], kafka: Map[String, String])
+  * at-least-once or at-most-once; all others, and dead letters with them, exactly-once. `stores`: their labels, in the
+  * order they are committed in; `staged`: the folder of their rows. */
+case class SinkSpec(id: String, commits: String, weaker: Map[String, String], stores: Seq[String], staged: String,
+    kafka: Map[String, String])
 
 object SinkSpec {
   def parse(options: CaseInsensitiveStringMap): SinkSpec = {
     val o = new ObjectMapper().readTree(options.get("spec"))
     val kafka = options.asCaseSensitiveMap.asScala.collect { case (k, v) if k.startsWith("kafka.") => k.drop(6) -> v }
     val weaker = o.get("weaker").properties.asScala.map(e => e.getKey -> e.getValue.asText)
-    SinkSpec(o.get("id").asText, o.get("commits").asText, weaker.toMap, kafka.toMap)
+    val stores = o.get("stores").elements.asScala.map(_.asText).toSeq
+    SinkSpec(o.get("id").asText, o.get("commits").asText, weaker.toMap, stores, o.get("staged").asText, kafka.toMap)
   }
 }
 
@@ -43,7 +47,7 @@ class CommitTable(spec: SinkSpec) extends Table with SupportsWrite {
 
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = new WriteBuilder with SupportsStreamingUpdateAsAppend {
     override def build(): Write = new Write {
-      override def toStreaming: StreamingWrite = new CommitWrite(Transactions.here(spec, info.queryId))
+      override def toStreaming: StreamingWrite = new CommitWrite(Transactions.here(spec, info))
     }
   }
 }
@@ -52,31 +56,34 @@ class CommitTable(spec: SinkSpec) extends Table with SupportsWrite {
 class CommitWrite(transaction: Transaction) extends StreamingWrite {
   override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory = new CommitWriters(transaction.run)
   override def useCommitCoordinator: Boolean = false // a task that runs twice spoils the transaction anyway
-  override def commit(batch: Long, told: Array[WriterCommitMessage]): Unit = transaction.commit(batch)
+  override def commit(batch: Long, told: Array[WriterCommitMessage]): Unit = transaction.commit(batch, StoreFiles.byStore(told.toSeq))
   override def abort(batch: Long, told: Array[WriterCommitMessage]): Unit = transaction.close()
 }
 
 class CommitWriters(run: String) extends StreamingDataWriterFactory {
-  override def createWriter(partition: Int, task: Long, batch: Long): DataWriter[InternalRow] = new CommitWriter(Transactions.of(run), batch)
+  override def createWriter(partition: Int, task: Long, batch: Long): DataWriter[InternalRow] = {
+    val transaction = Transactions.of(run)
+    new CommitWriter(transaction, transaction.files.map(_.writers(batch, partition, task)), batch)
+  }
 }
 
 /** A task's side. Its rows are safe when the driver commits, so it waits for no acknowledgement. */
-class CommitWriter(transaction: Transaction, batch: Long) extends DataWriter[InternalRow] {
+class CommitWriter(transaction: Transaction, stores: Option[StoreWriters], batch: Long) extends DataWriter[InternalRow] {
   private val wanted = transaction.open(batch)
   private val dies = Failpoint.armed("after-rows", batch)
   private var rows = 0
 
   override def write(row: InternalRow): Unit = if (wanted) {
-    transaction.send(row)
+    if (row.isNullAt(0)) stores.get.write(row) else transaction.send(row)
     if (dies) {
       rows += 1
       if (rows == CommitWriter.Some) Failpoint.reach("after-rows", batch)(transaction.flush())
     }
   }
 
-  override def commit(): WriterCommitMessage = null
+  override def commit(): WriterCommitMessage = stores.map(own => StoreMessage(own.close())).orNull
   override def abort(): Unit = transaction.spoil()
-  override def close(): Unit = {}
+  override def close(): Unit = stores.foreach(_.close()) // of a task that failed they are still open
 }
 
 object CommitWriter {

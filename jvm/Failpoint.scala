@@ -1,10 +1,11 @@
 /** Instants at which a test lets this JVM die as kill -9 would: `-Dheadrace.failpoint=after-token@3`, in batch 3 or later.
   *
-  * Those of the sink: before-rows, after-rows, after-token, after-commit. With `@throw` at the end only the query fails. */
+  * Those of the sink: before-rows, after-rows, before-stores, after-store/LABEL for each, after-token, after-commit. With
+  * `@throw` at the end only the query fails. */
 package headrace
 
 object Failpoint {
-  private val Chosen = raw"([a-z-]+)@(\d+)(@throw)?".r
+  private val Chosen = raw"([^@]+)@(\d+)(@throw)?".r
 
   def armed(name: String, batch: Long): Boolean = chosen.exists(c => c.group(1) == name && batch >= c.group(2).toLong)
 

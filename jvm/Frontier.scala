@@ -19,19 +19,20 @@ object Frontier {
                 exhausted: Seq[Place] => Set[Place]): Long = {
     val parts = all.filter(p => spec.topics(p.place.topic).counts)
     if (parts.isEmpty) return before
-    if (bounded && spec.endOfInput && parts.forall(_.finished)) return End
+    val end = if (bounded) spec.endOfInput else scala.None
+    if (end.isDefined && parts.forall(_.finished)) return math.max(before, end.get)
     val out = if (bounded) leftInHistory(spec, parts) else idle(spec, parts, now, exhausted)
     val active = parts.filterNot(p => out(p.place))
     val found =
       if (active.nonEmpty) { val w = active.map(of(spec, _)); if (w.contains(None)) None else w.min }
       else runningOn(spec, parts, now)
-    math.max(before, found)
+    math.max(before, math.min(found, end.getOrElse(End)))
   }
 
   /** In history nothing is idle. What is read to its bound leaves the minimum, for nothing more can come from it; if the
     * run goes on live afterwards (no end of input), only a partition that never held a record does. */
   private def leftInHistory(spec: LogSpec, parts: Seq[Reached]): Set[Place] =
-    parts.filter(p => p.finished && (spec.endOfInput || p.top == None)).map(_.place).toSet
+    parts.filter(p => p.finished && (spec.endOfInput.isDefined || p.top == None)).map(_.place).toSet
 
   private def idle(spec: LogSpec, parts: Seq[Reached], now: Long, exhausted: Seq[Place] => Set[Place]): Set[Place] = {
     val quiet = parts.filter(p => p.caughtUp && idleAt(spec, p) <= now).map(_.place)

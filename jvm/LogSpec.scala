@@ -26,15 +26,16 @@ case class TopicSpec(topic: String, fields: Array[Field], key: Seq[String], id: 
   val timeAt: Int = time.map(name => fields.indexWhere(_.name == name)).getOrElse(-1)
 }
 
-/** Where reading starts. */
+/** Where reading starts, or a bounded run ends. */
 sealed trait Start
 case object Earliest extends Start
 case object Latest extends Start
 case class FromTime(ms: Long) extends Start
 case class FromOffsets(of: Map[(String, Int), Long]) extends Start
 
-case class LogSpec(topics: Array[TopicSpec], start: Start, until: Option[Long], aligned: Boolean, maxRecords: Long,
-                   endOfInput: Boolean, tasks: Option[Int], kafka: Map[String, String]) {
+/** `endOfInput`: where time goes when a bounded run has read everything, in ms, and never beyond; None: it stays. */
+case class LogSpec(topics: Array[TopicSpec], start: Start, until: Start, aligned: Boolean, maxRecords: Long,
+                   endOfInput: Option[Long], tasks: Option[Int], kafka: Map[String, String]) {
 
   def consumer(more: (String, String)*): KafkaConsumer[Array[Byte], Array[Byte]] = LogSpec.consumer(kafka, more: _*)
 
@@ -83,11 +84,11 @@ object LogSpec {
     val o = mapper.readTree(json)
     LogSpec(
       topics = o.get("topics").elements.asScala.map(topic).toArray,
-      start = start(o.path("start")),
-      until = number(o.path("until")),
+      start = start(o.path("start"), "earliest"),
+      until = start(o.path("until"), "latest"),
       aligned = o.path("aligned").asBoolean(false),
       maxRecords = number(o.path("max_records")).getOrElse(Long.MaxValue),
-      endOfInput = o.path("end_of_input").asBoolean(false),
+      endOfInput = number(o.path("end_of_input")).orElse(Option.when(o.path("end_of_input").asBoolean(false))(Frontier.End)),
       tasks = number(o.path("tasks")).map(_.toInt),
       kafka = kafka.toMap)
   }
@@ -106,16 +107,16 @@ object LogSpec {
     changes = o.path("changes").asBoolean(false),
     counts = o.path("counts").asBoolean(true)) }
 
-  private def start(o: JsonNode): Start =
+  private def start(o: JsonNode, usual: String): Start =
     if (o.isObject) FromOffsets(o.properties.asScala.flatMap { e =>
       e.getValue.properties.asScala.map(p => (e.getKey, p.getKey.toInt) -> p.getValue.asLong)
     }.toMap)
     else if (o.isNumber) FromTime(o.asLong)
-    else o.asText("earliest") match {
+    else text(o).getOrElse(usual) match {
       case "earliest" => Earliest
       case "latest" => Latest
       case other => throw new IllegalArgumentException(
-        s"start: '$other' is not earliest, latest, epoch milliseconds or offsets by topic and partition")
+        s"'$other' is not earliest, latest, epoch milliseconds or offsets by topic and partition")
     }
 
   private def text(o: JsonNode): Option[String] = if (o.isTextual) Some(o.asText) else None

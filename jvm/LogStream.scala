@@ -52,7 +52,7 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
   /** Tables are read from their beginning, wherever the streams start. */
   private def begin(places: Seq[Place]): Map[Place, Long] = {
     val (tables, streams) = places.partition(p => spec.topics(p.topic).table)
-    broker.earliest(tables) ++ started(streams)
+    broker.earliest(tables) ++ found(spec.start, streams)
   }
 
   /** The ends of tables that are read before any stream. A bounded run needs that only of those that do not count: the
@@ -65,7 +65,7 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
     }
   }
 
-  private def started(places: Seq[Place]): Map[Place, Long] = spec.start match {
+  private def found(at: Start, places: Seq[Place]): Map[Place, Long] = at match {
     case Earliest => broker.earliest(places)
     case Latest => broker.latest(places)
     case FromTime(ms) => fromTime(places, ms)
@@ -82,7 +82,7 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
 
   override def prepareForTriggerAvailableNow(): Unit = broker.asking {
     val places = broker.topics().places
-    bound = Some(spec.until.map(fromTime(places, _)).getOrElse(broker.latest(places)))
+    bound = Some(found(spec.until, places))
   }
 
   override def deserializeOffset(json: String): Offset = LogOffset.parse(json, names)

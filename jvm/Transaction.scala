@@ -1,5 +1,8 @@
 /** One run of a query as it writes: all records of a batch in one transaction, with the token that names the batch.
   *
+  * Stores come first, in the order they were declared, and each knows which batch it has: what was committed to them is
+  * not written again if the batch comes again. So the token, written last, says that the batch is everywhere.
+  *
   * Driver and tasks share the object, so tasks must run inside the driver (`local[n]`). A commit whose outcome is not
   * known is a failed batch: the next run finds the token, or does not, and drops the batch's rows or writes them. */
 package headrace
@@ -17,11 +20,12 @@ import org.apache.kafka.common.errors._
 import org.apache.kafka.common.serialization.ByteArraySerializer
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
-import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.connector.write.LogicalWriteInfo
 import org.apache.spark.sql.streaming.StreamingQueryListener.QueryTerminatedEvent
 
-class Transaction(spec: SinkSpec, query: String, val run: String) {
+class Transaction(spec: SinkSpec, query: String, val run: String, val files: Option[StoreFiles]) {
   import Transaction._
 
   private val commits = new Commits(spec.commits, spec.kafka)
@@ -111,10 +115,15 @@ class Transaction(spec: SinkSpec, query: String, val run: String) {
     claims.get
   })
 
-  /** The end of a batch: everything that its tasks sent, and the token, or nothing. */
-  def commit(number: Long): Unit = if (open(number)) synchronized(guarded {
+  /** The end of a batch: what its tasks staged goes to the stores; then everything they sent, and the token, or nothing. */
+  def commit(number: Long, staged: Seq[(Int, Seq[String])]): Unit = if (open(number)) synchronized(guarded {
     if (plain != null) plain.kafka.flush()
     if (failure.get != null) throw trouble(failure.get)
+    if (staged.nonEmpty) Failpoint.reach("before-stores", number)(())
+    for ((store, paths) <- staged) {
+      StoreCommits.commit(spec.staged, written, number, store, paths)
+      Failpoint.reach(s"after-store/${spec.stores(store)}", number)(())
+    }
     if (begun) {
       producer.send(commits.record(written, Token(number, run)), sent)
       Failpoint.reach("after-token", number)(producer.flush())
@@ -122,6 +131,7 @@ class Transaction(spec: SinkSpec, query: String, val run: String) {
       committed = number
       Failpoint.reach("after-commit", number)(())
     }
+    files.foreach(_.remove(number))
   })
 
   /** A task failed. Were it run again, the transaction would hold its rows twice. */
@@ -189,10 +199,13 @@ object Transactions {
   private var watched: SparkContext = _
 
   /** Of the query that plans a batch in this thread. */
-  def here(spec: SinkSpec, query: String): Transaction = {
-    val context = SparkSession.active.sparkContext
-    watch(context)
-    open.computeIfAbsent(context.getLocalProperty(Run), run => new Transaction(spec, query, run))
+  def here(spec: SinkSpec, info: LogicalWriteInfo): Transaction = {
+    val session = SparkSession.active
+    watch(session.sparkContext)
+    open.computeIfAbsent(session.sparkContext.getLocalProperty(Run), run => {
+      val files = Option.when(spec.stores.nonEmpty)(new StoreFiles(spec.staged, info.schema, session))
+      new Transaction(spec, info.queryId, run, files)
+    })
   }
 
   def of(run: String): Transaction = open.get(run)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from headrace.model.static import Static
     from headrace.model.stream import Stream
     from headrace.model.table import Table
+    from headrace.model.target import files, lake, postgres, redis
     from headrace.model.view import View
     from headrace.model.window import at_close, forever, hopping, on_change, session, sliding, tumbling
     from headrace.ops.connect import connect
@@ -41,17 +42,21 @@ __all__ = [
     "count",
     "distinct",
     "event",
+    "files",
     "first",
     "forever",
     "group",
     "hopping",
+    "lake",
     "last",
     "marked",
     "max",
     "min",
     "money",
     "on_change",
+    "postgres",
     "quantile",
+    "redis",
     "session",
     "sliding",
     "sum",
@@ -72,6 +77,7 @@ _HOMES = {
     "headrace.model.static": "Static",
     "headrace.model.stream": "Stream",
     "headrace.model.table": "Table",
+    "headrace.model.target": "files lake postgres redis",
     "headrace.model.view": "View",
     "headrace.model.window": "at_close forever hopping on_change session sliding tumbling",
     "headrace.ops.connect": "connect",

@@ -48,6 +48,53 @@ def test_explain_of_views_is_golden() -> None:
     assert explain(build(views())) == (GOLDEN / "views.explain").read_text()
 
 
+def stored() -> hr.App:
+    """Windows to every kind of store and a topic, and a view to a table."""
+    bank = hr.App("bank")
+    payments = bank.stream(Payment, disorder="30 s")
+    windows = payments.window(hr.session(gap="10 min"), lateness="1 min").agg(spent=hr.sum("amount")).named("spend")
+    windows.to(hr.postgres("card_spend", key="card_id, window_start"))
+    windows.to(hr.redis("spend:{card_id}", ttl="30 d"), guarantee="at-least-once")
+    windows.to(bank.topic("card-spend"))
+    payments.to(hr.lake("payments", partition="day(at)"), guarantee="at-most-once")
+    payments.to(hr.files("payments"))
+    bank.table(Order).where("amount > 100").to(hr.postgres("large_orders"))
+    return bank
+
+
+def test_the_plan_of_stores_is_golden() -> None:
+    told = [line for flow in build(stored()).flows for line in text.lines(flow)]
+    assert "\n".join(told) + "\n" == (GOLDEN / "stores.plan").read_text()
+
+
+def test_explain_of_stores_is_golden() -> None:
+    assert explain(build(stored())) == (GOLDEN / "stores.explain").read_text()
+
+
+def test_stores_are_committed_in_the_order_they_were_declared() -> None:
+    bank = stored()
+    payments = bank.stream(Payment, disorder="30 s")
+    payments.to(hr.files("payments"))  # a second way to the same place
+    labels = [[leaving.target.label for leaving in flow.stores] for flow in build(bank).flows]
+    assert labels == [
+        ["postgres:card_spend", "redis:spend:{card_id}", "lake:payments", "files:payments"],
+        ["postgres:large_orders"],
+    ]
+
+
+def test_a_store_gets_rows_of_one_shape_at_one_guarantee() -> None:
+    for again, words in (
+        (lambda payments: payments.select("card_id").to(hr.files("all")), "'all' would get rows of two shapes"),
+        (lambda payments: payments.to(hr.files("all"), guarantee="at-least-once"), "exactly-once and at-least-once"),
+    ):
+        bank = hr.App("bank")
+        payments = bank.stream(Payment, disorder="30 s")
+        payments.to(hr.files("all"))
+        again(payments)
+        with pytest.raises(BadApp, match=words):
+            build(bank)
+
+
 def joins() -> hr.App:
     app = ads("left")
     clicks = app.stream(Click, disorder="0 s", idle=None)

@@ -187,6 +187,20 @@ def test_w5_having_keeps_results_and_takes_back_what_no_longer_holds() -> None:
         assert told(t)[1:] == [("10:00", "10:05", "retraction", 1, 1)]
 
 
+def test_w5_keyed_stores_delete_on_retraction() -> None:
+    app = hr.App("site")
+    sessions = app.stream(Visit, disorder="0 s", idle=None).window(hr.session(gap="5 min"), lateness="30 min")
+    counts = sessions.agg(times=hr.count())
+    counts.to(hr.postgres("sessions", key="page, window_start"))
+    counts.to(hr.lake("log"))
+    with hr.testing.run(app) as t:
+        t.send(visit(t, "10:00"), visit(t, "10:08"), visit(t, "10:20"), visit(t, "10:04"))
+        t.end()
+
+        assert [(f"{row.window_start:%H:%M}", row.times) for row in t.table("sessions")] == [("10:00", 3), ("10:20", 1)]
+        assert "retraction" in [row.kind for row in t.read("log")]
+
+
 def test_w6_empty_windows_say_nothing() -> None:
     with hr.testing.run(site(hr.tumbling("5 min"))) as t:
         t.send(visit(t, "10:01"), visit(t, "10:31"))

@@ -65,7 +65,7 @@ class Bench:
             engine.batch(batch)
             if committed:
                 done = expected(engine.records, self.flow)
-        found = written(self.broker, *{e.topic.name for e in self.flow.exits})
+        found = written(self.broker, *{e.target.name for e in self.flow.exits})
         if stopped:
             assert found in (done, expected(engine.records, self.flow))
         else:

@@ -72,7 +72,7 @@ def written(broker: Broker, *topics: str) -> list[Written]:
 
 def expected(records: list[Record], flow: Flow) -> list[Written]:
     """The reference's records as they would stand in the log, sorted."""
-    exits = {leaving.topic.name: leaving for leaving in flow.exits}
+    exits = {leaving.target.label: leaving for leaving in flow.exits}
     return sorted((r.topic, r.key, r.id, max(0, r.time // 1000), _value(r.values, exits[r.topic])) for r in records)
 
 

@@ -97,7 +97,7 @@ class Ran:
         now = time.time_ns() // 1_000_000
         self.engine.batch(Batch(arrivals, None, now))
         self.engine.batch(Batch([], END, now))
-        self.written = written(flowing.broker, *{leaving.topic.name for leaving in flowing.flow.exits})
+        self.written = written(flowing.broker, *{leaving.target.name for leaving in flowing.flow.exits})
         self.expected = expected(self.engine.records, flowing.flow)
 
     def of(self, name: str, records: list[Any]) -> list[Any]:

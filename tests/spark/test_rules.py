@@ -398,8 +398,8 @@ def test_d2_results_and_rows_are_known_by_their_causes(ran: Ran) -> None:
 
 def test_d2_no_id_comes_twice(ran: Ran) -> None:
     for leaving in ran.flowing.flow.exits:
-        ids = ran.flowing.ids(leaving.topic.name)
-        assert len(ids) == len(set(ids)) > 0, leaving.topic.name
+        ids = ran.flowing.ids(leaving.target.name)
+        assert len(ids) == len(set(ids)) > 0, leaving.target.name
 
 
 def test_d3_every_row_is_accounted_for(ran: Ran) -> None:

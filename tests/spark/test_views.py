@@ -98,7 +98,7 @@ def test_j5_history_equals_the_reference_on_the_recorded_schedule(
 
     assert running.error is None
     engine = run.check()
-    assert {record.topic for record in engine.records} == {leaving.topic.name for leaving in run.flow.exits}
+    assert {record.topic for record in engine.records} == {leaving.target.name for leaving in run.flow.exits}
     assert any(letter.step == "select-1" for letter in engine.dead)
     counts = {c.step: (c.entered, c.used, c.filtered, c.dead, c.held) for c in running.snapshot.counts if c.entered}
     assert counts == {

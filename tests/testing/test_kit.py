@@ -173,6 +173,23 @@ def test_a_table_is_what_a_reader_of_the_topic_holds_now() -> None:
         assert [row.order_id for row in t.read("view")] == ["o2", "o1", "o2", "o1"]
 
 
+def test_a_store_with_keys_is_a_table_and_one_without_is_not() -> None:
+    bank = hr.App("bank")
+    payments = bank.stream(Payment, disorder="0 s")
+    payments.to(hr.redis("last:{card_id}"))
+    payments.to(hr.lake("payments"))
+    with hr.testing.run(bank) as t:
+        t.send(pay(t, "10:01"), pay(t, "10:02", "2.50"), pay(t, "10:03", card="c2"))
+
+        assert len(t.read("redis:last:{card_id}")) == len(t.read("lake:payments")) == 3
+        assert [(row.card_id, row.amount) for row in t.table("last:{card_id}")] == [
+            ("c1", hr.money("2.50")),
+            ("c2", hr.money("10.00")),
+        ]
+        with pytest.raises(UsageError, match="payments is no table"):
+            t.table("payments")
+
+
 def test_a_topic_that_is_no_view_is_no_table() -> None:
     with hr.testing.run(spend()) as t, pytest.raises(UsageError, match="is no table"):
         t.table("card-spend")

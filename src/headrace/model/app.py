@@ -16,10 +16,11 @@ from headrace.model.declared import Read, ReadTable
 from headrace.model.declaring import declaring
 from headrace.model.event import EventType, event_type
 from headrace.model.naming import refs
-from headrace.model.output import Output
+from headrace.model.output import Output, Sink, kind
 from headrace.model.static import Static, static
 from headrace.model.stream import Stream
 from headrace.model.table import Table
+from headrace.model.target import Target
 from headrace.model.topic import Topic
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class App:
         self._streams: dict[str, Stream] = {}
         self._tables: dict[str, Table] = {}
         self._topics: dict[str, Topic] = {}
+        self._stores: dict[str, Target] = {}
         self._outputs: list[Output] = []
 
     def __repr__(self) -> str:
@@ -181,7 +183,7 @@ class App:
 
     def add(self, output: Output) -> None:
         """Called by `stream.to(...)`."""
-        self._know(output.topic)
+        self._know(output.target)
         self._outputs.append(output)
 
     @property
@@ -204,11 +206,15 @@ class App:
         streams = [s.node.event for s in self._streams.values() if isinstance(s.node, Read)]
         return tuple(dict.fromkeys(streams + [t.event for t in self._tables.values()]))
 
-    def _know(self, topic: Topic) -> None:
-        known = self._topics.setdefault(topic.name, topic)
-        if known != topic:
-            raise BadApp(f"the topic {topic.name!r} is declared twice, differently",
-                         why=f"first as {known}, now as {topic}", fix="declare it once and reuse it",
+    def _know(self, sink: Sink) -> None:
+        known: Sink
+        if isinstance(sink, Topic):
+            known = self._topics.setdefault(sink.name, sink)
+        else:
+            known = self._stores.setdefault(sink.label, sink)
+        if known != sink:
+            raise BadApp(f"the {kind(sink)} {sink.name!r} is declared twice, differently",
+                         why=f"first as {known}, now as {sink}", fix="declare it once and reuse it",
                          where=here())  # fmt: skip
 
     def _described(self, event: type) -> EventType:

@@ -17,6 +17,8 @@ from headrace.model.node import Choosing, Narrowing, OneInput, Passing
 from headrace.model.window import Emit, Forever, Window
 
 RANK = Column("rank", INT)
+KIND = Column("kind", TEXT)
+"""Of a window's result: early, final, correction, retraction (rule W5)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +162,7 @@ class Aggregated(OneInput):
             *(Column(name, value.type) for name, value in self.keys),
             Column("window_start", TIME, endless),
             Column("window_end", TIME, endless),
-            Column("kind", TEXT),
+            KIND,
             Column("revision", INT),
             *((RANK, *self.ranked) if self.ranked else ()),
             *(Column(value.name, value.type, value.nullable) for value in self.values if not self.ranked),

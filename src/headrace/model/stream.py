@@ -18,10 +18,9 @@ from headrace.model.declared import Node
 from headrace.model.declaring import declaring
 from headrace.model.event import event_type
 from headrace.model.naming import Named, condition_of, few, kept, key_columns
-from headrace.model.output import Guarantee, Output
+from headrace.model.output import Guarantee, Sink, output_of_stream
 from headrace.model.static import Static
 from headrace.model.table import Table
-from headrace.model.topic import Topic
 from headrace.model.verbs import NOT_OF_STREAMS, Verbs
 from headrace.model.window import RESERVED, AtClose, Emit, Forever, Sliding, Window
 
@@ -337,13 +336,10 @@ class Stream(Verbs):
         return self._side("unmatched", (declared.Joined,), "a join")
 
     @declaring('.to(app.topic("alerts"))')
-    def to(self, sink: Topic, *, key: str | None = None, guarantee: Guarantee = "exactly-once") -> Stream:
-        """Sends the rows to a topic, under the stream's key unless another is said. Guarantees: docs/guarantees.md."""
-        place = here()
-        if not isinstance(sink, Topic):
-            raise BadStep(f"{sink!r} is no sink", fix='app.topic("name") is one', where=place)
-        found = key_columns(key, self.columns, place) if key else self.key
-        self.app.add(Output(of=self.node, topic=sink, key=found, guarantee=guarantee, where=place))
+    def to(self, sink: Sink, *, key: str | None = None, guarantee: Guarantee = "exactly-once") -> Stream:
+        """Sends the rows to a topic, under the stream's key unless another is said, or to a store, by its own key.
+        Guarantees: docs/guarantees.md. Stores: docs/stores.md."""
+        self.app.add(output_of_stream(self, sink, key=key, guarantee=guarantee, place=here()))
         return self
 
     def _side(self, port: str, kinds: tuple[type, ...], owner: str) -> Stream:

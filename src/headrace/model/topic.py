@@ -47,6 +47,11 @@ class Topic:
                 where=here(),
             )
 
+    @property
+    def label(self) -> str:
+        """What plans and errors call it; those of stores name their kind too."""
+        return self.name
+
     def __str__(self) -> str:
         width = "default partitions" if self.partitions is None else f"{self.partitions} partitions"
         policy = "latest value per key, " if self.compact else ""

@@ -14,8 +14,7 @@ from headrace.model.aggregate import UNRETRACTABLE, Aggregate, bind_all
 from headrace.model.changing import Changing
 from headrace.model.declaring import declaring
 from headrace.model.naming import Named, condition_of, few, kept, refs
-from headrace.model.output import Guarantee, Output
-from headrace.model.topic import Topic
+from headrace.model.output import Guarantee, Sink, output_of_view
 from headrace.model.verbs import NOT_OF_TABLES, Verbs
 
 if TYPE_CHECKING:
@@ -145,24 +144,10 @@ class View(Verbs):
         return Stream(self.app, node, refs(tuple(name for name, _ in self.key), node.columns))
 
     @declaring('.to(app.topic("order-view", compact=True))')
-    def to(self, sink: Topic, *, as_changes: bool = False, guarantee: Guarantee = "exactly-once") -> Self:
-        """Keeps a compacted topic equal to this: each row as it is now under its key, a tombstone for one that has
+    def to(self, sink: Sink, *, as_changes: bool = False, guarantee: Guarantee = "exactly-once") -> Self:
+        """Keeps a compacted topic or a store equal to this: each row as it is now under its key, and none for what has
         gone. `as_changes=True` writes {op, key, before, after, version} to a topic that keeps all of them (rule F2)."""
-        place = here()
-        if not isinstance(sink, Topic):
-            raise BadStep(f"{sink!r} is no sink", fix='app.topic("name", compact=True) is one', where=place)
-        if as_changes and sink.compact:
-            raise BadStep(f"the topic {sink.name!r} keeps only the last change of a key", why="it is compacted",
-                          fix=f'app.topic("{sink.name}")', where=place)  # fmt: skip
-        if not as_changes and not sink.compact:
-            raise BadStep(
-                f"the topic {sink.name!r} is not compacted",
-                why="a row replaces the one before it under its key; a topic that keeps both, for a time, is no table",
-                fix=f'app.topic("{sink.name}", compact=True), or .to(..., as_changes=True) for all changes',
-                where=place,
-            )
-        form = "changes" if as_changes else "upserts"
-        self.app.add(Output(of=self.node, topic=sink, key=self.key, form=form, guarantee=guarantee, where=place))
+        self.app.add(output_of_view(self, sink, as_changes=as_changes, guarantee=guarantee, place=here()))
         return self
 
     def _made(self, node: Changing, label: str) -> View:

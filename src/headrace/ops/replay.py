@@ -1,4 +1,4 @@
-"""Replay: an app over history, into topics of its own, beside the live version (rule R6)."""
+"""Replay: an app over history, into topics and stores of its own, beside the live version (rule R6)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from datetime import datetime
 
 from headrace.base.settings import Settings
 from headrace.model.app import App
+from headrace.model.output import beside
+from headrace.model.topic import Topic
 from headrace.ops import endpoints
 from headrace.ops.run import AppRun, Say, Tell, launch, make_topics
 from headrace.plan.horizon import horizon
@@ -28,7 +30,7 @@ class Replay:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        return tuple(leaving.topic.name for flow in self.plan.flows for leaving in flow.exits)
+        return tuple(leaving.target.label for flow in self.plan.flows for leaving in flow.exits)
 
 
 def plan_replay(app: App, *, into: str, start: datetime | None, until: datetime | None) -> Replay:
@@ -49,7 +51,8 @@ def replay(
     """Starts the replay; it ends by itself when history is read and everything has closed."""
     plan = chosen.plan
     broker = endpoints.broker(settings)
-    make_topics(broker, plan, (leaving.topic for flow in plan.flows for leaving in flow.exits), say)
+    targets = (leaving.target for flow in plan.flows for leaving in flow.exits)
+    make_topics(broker, plan, (target for target in targets if isinstance(target, Topic)), say)
     span = Span(start=chosen.read_from, until=chosen.until, emit_from=chosen.start)
     jobs = [
         Job(
@@ -68,10 +71,6 @@ def replay(
 def _into(plan: Plan, name: str) -> Plan:
     """The same plan as a version of its own: outputs carry its name, ids and state are apart."""
     flows = tuple(
-        replace(
-            flow,
-            exits=tuple(replace(e, topic=replace(e.topic, name=f"{e.topic.name}.{name}")) for e in flow.exits),
-        )
-        for flow in plan.flows
+        replace(flow, exits=tuple(replace(e, target=beside(e.target, name)) for e in flow.exits)) for flow in plan.flows
     )
     return replace(plan, version=name, flows=flows)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from headrace.base.duration import show
 from headrace.model import declared
+from headrace.model.output import kind
 from headrace.model.window import AtClose
 from headrace.plan import text
 from headrace.plan.bounds import bound
@@ -37,7 +38,9 @@ def _flow(flow: Flow, partitions: Mapping[str, int]) -> list[str]:
         origin = flow.step(leaving.input.step).name
         port = "" if leaving.input.port == "rows" else f".{leaving.input.port}"
         origin = f"{text.form(leaving)}from {origin}{port}"
-        said.append(_row("to", f"topic {leaving.topic.name}, {origin}, key {text.names(leaving.key)}"))
+        place = f"{kind(leaving.target)} {leaving.target.name}"
+        by = f"key {text.names(leaving.key)}" if leaving.key or not leaving.stored else "appended"
+        said.append(_row("to", f"{place}, {origin}, {by}"))
         said.append(_row("", _guaranteed(flow, leaving)))
     for topic in flow.topics:
         said.append(_row("dead", f"topic {topic}.dead: what cannot be decoded or breaks its schema"))
@@ -51,9 +54,17 @@ def _flow(flow: Flow, partitions: Mapping[str, int]) -> list[str]:
 def _guaranteed(flow: Flow, leaving: Exit) -> str:
     if leaving.guarantee == "at-most-once":
         return "at most once: what a batch had yet to write when its driver died is lost"
+    if leaving.stored:
+        return _STORED[leaving.guarantee]
     real_time = leaving.guarantee == "exactly-once" and not why_not(flow, "realtime")
     said = leaving.guarantee.replace("-", " ") + (", in real time at least once" if real_time else "")
     return f"{said}; every record carries its stable id in the header hr-id"
+
+
+_STORED = {
+    "exactly-once": "exactly once: the store keeps a ledger of batches, one that comes again is dropped",
+    "at-least-once": "at least once: a batch that comes again after a crash is written again",
+}
 
 
 def _read(flow: Flow, step: Step, partitions: Mapping[str, int]) -> list[str]:

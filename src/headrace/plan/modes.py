@@ -16,7 +16,10 @@ def why_not(flow: Flow, mode: Mode) -> tuple[str, ...]:
     found = [reason for step in flow.steps for reason in _REASONS[mode](step)]
     if mode == "realtime":
         words = "is written at most once, and an interval that is cut off is written again (rule R5)"
-        found += [f"{e.topic.name} {words}" for e in flow.exits if e.guarantee == "at-most-once"]
+        found += [f"{e.target.name} {words}" for e in flow.exits if not e.stored and e.guarantee == "at-most-once"]
+        words = "gets whole batches, and rows leave one by one; send them to a topic, and from there by a live flow"
+        if flow.stores:
+            found.append(f"{', '.join(e.target.label for e in flow.stores)} {words}")
     return tuple(found)
 
 

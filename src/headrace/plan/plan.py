@@ -14,8 +14,8 @@ from headrace.model import changing, declared
 from headrace.model.app import App
 from headrace.model.changing import Changing
 from headrace.model.declared import Node, Read, ReadTable
-from headrace.model.output import Guarantee, Output
-from headrace.model.topic import Topic
+from headrace.model.output import Guarantee, Output, Sink, kind
+from headrace.model.target import Target
 from headrace.model.window import Forever, Hopping, Tumbling
 
 ZERO = timedelta(0)
@@ -70,16 +70,26 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exit:
-    """Where rows leave: a port's rows go to a topic. `form`, `guarantee`: as in model/output.py."""
+    """Where rows leave: a port's rows go to a topic or a store. `form`, `guarantee`: as in model/output.py."""
 
     ordinal: int
     input: Input
     columns: Columns
-    topic: Topic
+    target: Sink
     key: tuple[tuple[str, object], ...]
     form: str
     guarantee: Guarantee
     level: int
+
+    @property
+    def stored(self) -> bool:
+        """Whether rows go to a store."""
+        return isinstance(self.target, Target)
+
+    @property
+    def retracts(self) -> bool:
+        """Whether a window's retraction takes the row away that it speaks of: keyed stores delete on it (rule W5)."""
+        return self.stored and self.form == "rows" and bool(self.key) and declared.KIND in self.columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +125,15 @@ class Flow:
     def leaving(self, ordinal: int, port: str) -> tuple[Exit, ...]:
         at = Input(step=ordinal, port=port)
         return tuple(e for e in self.exits if e.input == at)
+
+    @property
+    def stores(self) -> tuple[Exit, ...]:
+        """The stores it writes, in the order they were declared: of each its first exit. Others have the same shape."""
+        first: dict[str, Exit] = {}
+        for leaving in self.exits:
+            if leaving.stored:
+                first.setdefault(leaving.target.label, leaving)
+        return tuple(first.values())
 
     def reads(self, ordinal: int, port: str) -> bool:
         """Whether anybody wants this port's rows; they are counted in any case."""
@@ -171,22 +190,23 @@ def build(app: App) -> Plan:
 
 
 def _check_shapes(app: App, exits: tuple[Exit, ...]) -> None:
-    """Whoever reads a topic must know what a record of it looks like."""
+    """Whoever reads a topic or a store must know what a row of it looks like."""
     shapes: dict[str, Exit] = {}
     for leaving, output in zip(exits, app.outputs, strict=True):
-        first = shapes.setdefault(leaving.topic.name, leaving)
+        what = kind(leaving.target)
+        first = shapes.setdefault(leaving.target.label, leaving)
         if (first.columns, first.form) != (leaving.columns, leaving.form):
             raise BadApp(
-                f"the topic {leaving.topic.name!r} would get rows of two shapes",
+                f"the {what} {leaving.target.name!r} would get rows of two shapes",
                 why=f"{_shape(first)} and {_shape(leaving)}",
-                fix="send them to two topics, or select the same columns first",
+                fix="send them to two places, or select the same columns first",
                 where=output.where,
             )
         if first.guarantee != leaving.guarantee:
             raise BadApp(
-                f"the topic {leaving.topic.name!r} would be written {first.guarantee} and {leaving.guarantee}",
-                why="whoever reads a topic must know what its records are worth",
-                fix="say the same guarantee, or send them to two topics",
+                f"the {what} {leaving.target.name!r} would be written {first.guarantee} and {leaving.guarantee}",
+                why="whoever reads it must know what its rows are worth",
+                fix="say the same guarantee, or send them to two places",
                 where=output.where,
             )
 
@@ -207,9 +227,9 @@ def _check_read_once(flow: Flow) -> None:
 
 def _check_no_circle(app: App, flow: Flow) -> None:
     for leaving in flow.exits:
-        if leaving.topic.name in flow.topics:
+        if not leaving.stored and leaving.target.name in flow.topics:
             raise BadApp(
-                f"the topic {leaving.topic.name!r} is read and written by one flow",
+                f"the topic {leaving.target.name!r} is read and written by one flow",
                 why="each row that is written would be read again, without end",
                 fix="write to another topic",
                 where=app.outputs[leaving.ordinal].where,
@@ -235,7 +255,7 @@ class _Walk:
             ordinal=ordinal,
             input=entry,
             columns=output.of.columns,
-            topic=output.topic,
+            target=output.target,
             key=output.key,
             form=output.form,
             guarantee=output.guarantee,

@@ -21,7 +21,7 @@ def lines(flow: Flow) -> tuple[str, ...]:
     """The flow, line by line, in the order data walks it."""
     said = [f"{step.name}: {_origin(flow, step.inputs)}{_SAID[type(step.node)](step.node)}" for step in flow.steps]
     said += [
-        f"to {e.topic.name}: {form(e)}from {_port(flow, e.input)}, key {names(e.key)}, {_weaker(e)}"
+        f"to {e.target.label}: {form(e)}from {_port(flow, e.input)}, key {names(e.key)}, {_weaker(e)}"
         + ", ".join(map(str, e.columns))
         for e in flow.exits
     ]

@@ -49,7 +49,8 @@ class Travelling(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A row as it left: what would be written to a topic. Of a view that is the row, or a tombstone."""
+    """A row as it left: what would be written to a topic or a store, by its label. Of a view that is the row, or a
+    tombstone."""
 
     topic: str
     key: str | None

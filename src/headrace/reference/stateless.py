@@ -16,6 +16,7 @@ from headrace.plan.plan import Exit, Step
 from headrace.reference.batch import Record, Tombstone, Travelling
 from headrace.reference.operator import Moment, Operator, Setting, Single
 from headrace.steps.change import Change
+from headrace.steps.emission import RETRACTION
 from headrace.steps.function import Condition, Function, trace
 
 Evaluate = Callable[[Any], Any]
@@ -146,15 +147,16 @@ class Leaving:
 
     def __init__(self, exit: Exit, setting: Setting) -> None:
         self.inbox: list[Travelling] = []
-        self._topic = exit.topic.name
+        self._place = exit.target.label
         self._setting = setting
         self._key = row_of([value for _, value in exit.key], exit.columns) if exit.key else None
         self._step = setting.flow.step(exit.input.step).name
         self._written = _FORMS[exit.form]
         self._names = [column.name for column in exit.columns]
+        self._kind = exit.columns.index(declared.KIND) if exit.retracts else None
 
     def run(self) -> None:
-        plan, topic, key_of = self._setting.plan, self._topic, self._key
+        plan, place, key_of = self._setting.plan, self._place, self._key
         records = self._setting.records
         for row in self.inbox:
             shown = row.values if self._written is None else _row(Change(*row.values))
@@ -164,9 +166,11 @@ class Leaving:
                 self._setting.bury(row, self._step, misfit.code, misfit.what)
                 continue
             text = None if key is None else key_text(key)
-            id = row.id or stable_id(plan.app, plan.version, topic, text or "", self._setting.cause(row))
+            id = row.id or stable_id(plan.app, plan.version, place, text or "", self._setting.cause(row))
             values = row.values if self._written is None else self._written(Change(*row.values), key or (), self._names)
-            records.append(Record(topic, text, id, row.order[0], values))
+            if self._kind is not None and values[self._kind] == RETRACTION:
+                values = Tombstone(key or ())
+            records.append(Record(place, text, id, row.order[0], values))
         self.inbox.clear()
 
 

@@ -136,17 +136,19 @@ class Chain:
         return self._call("counted", condition, step, yes, no)
 
     def headers(self, plan: Plan, flow: Flow, leaving: Exit) -> Any:
-        """Type, schema and stable id of an exit's records; a row of the log gets its id here, its place is the cause
-        (rule D2)."""
-        name = leaving.topic.name
-        known = json.dumps([plan.app, plan.version, name, flow.topics])
-        own = self._call("stableId", sf.struct("key", "src", "part", "off", "id"), known)
+        """Type, schema and stable id of an exit's records."""
+        name = leaving.target.name
         schema = stable_id(name, *map(str, leaving.columns))[:16]
         return sf.array(
             header("hr-type", sf.lit(name).cast("binary")),
             header("hr-schema", sf.lit(schema).cast("binary")),
-            header("hr-id", own),
+            header("hr-id", self.stable_id(plan, flow, leaving)),
         )
+
+    def stable_id(self, plan: Plan, flow: Flow, leaving: Exit) -> Any:
+        """The id of an exit's row; a row of the log gets it here, its place is the cause (rule D2)."""
+        known = json.dumps([plan.app, plan.version, leaving.target.label, flow.topics])
+        return self._call("stableId", sf.struct("key", "src", "part", "off", "id"), known)
 
     def _call(self, name: str, argument: Any, *more: Any) -> Any:
         from pyspark.sql.classic.column import Column as Made

@@ -5,6 +5,7 @@
     driver.lock   held while a driver runs
     counts.json   where every row went so far (rule D3)
     commits.txt   the id of the topic that says which batch was written last
+    staged/       rows of the batch that runs, on their way to stores
     spark/        Spark's own checkpoint
 """
 
@@ -48,6 +49,10 @@ class Checkpoint:
     def commits_file(self) -> Path:
         return self.folder / "commits.txt"
 
+    @property
+    def staged(self) -> Path:
+        return self.folder / "staged"
+
     def open(self, flow: Flow) -> Held:
         """Takes the lock, then checks the plan. Raises CheckpointInUse or PlanChanged."""
         held = self._hold()
@@ -63,7 +68,8 @@ class Checkpoint:
         under its feet."""
         held = self._hold()
         try:
-            shutil.rmtree(self.spark, ignore_errors=True)
+            for folder in (self.spark, self.staged):
+                shutil.rmtree(folder, ignore_errors=True)
             for file in (self.plan_file, self.counts_file, self.commits_file):
                 file.unlink(missing_ok=True)
         finally:

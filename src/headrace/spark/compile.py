@@ -19,6 +19,7 @@ from headrace.expr.types import Columns
 from headrace.model import declared
 from headrace.model.changing import Changing
 from headrace.plan.plan import Exit, Flow, Plan, Step
+from headrace.spark import stored
 from headrace.spark.chain import DEAD, EXIT, PORTS, Chain, entering, given, values_of
 from headrace.spark.columns import column, fault
 from headrace.spark.letters import RECORD, grave, letter, no_record
@@ -42,7 +43,8 @@ class Compiler:
     arrival: bool = False
 
     def records(self, source: Any) -> Any:
-        """From the source's frame, watermark set, to a row per record to write: topic, key, value, time, headers."""
+        """From the source's frame, watermark set, to a row per record to write: topic, key, value, time, headers; and
+        where there are stores, to a row per row of theirs, in columns after these."""
         frame = routed(source, self._from_source())
         same = {name: sf.col(name) for name in CHAIN}  # the same for all routes: what is not changed needs no CASE
         for level in range(1, self.flow.levels + 1):
@@ -213,14 +215,22 @@ class Compiler:
     # -- records
 
     def _encoded(self, frame: Any) -> Any:
-        """Chain rows as records: the wire form of rule F1, headers with type, schema and stable id."""
+        """Chain rows as records: the wire form of rule F1, headers with type, schema and stable id. Rows for stores are
+        no records: each store has a column of its own for them."""
         dead = self.chain.unpacked(RECORD)
         topic, value = dead["topic"], dead["value"]
         key, headers = letter(self.plan, self.flow, dead["reason"], dead["key"], dead["headers"])
         key = sf.when(sf.col("step") == DEAD, key).otherwise(sf.col("key"))
+        stores: dict[str, Any] = {}
         for leaving in self.flow.exits:
             here = sf.col("step") == EXIT + leaving.ordinal
-            topic = sf.when(here, sf.lit(leaving.topic.name)).otherwise(topic)
+            if leaving.stored:
+                row = stored.staged(self.chain, self.plan, self.flow, leaving)
+                name = stored.column_of(self.flow, leaving)
+                stores[name] = sf.when(here, row).otherwise(stores[name]) if name in stores else sf.when(here, row)
+                topic, value, headers = (sf.when(~here, column) for column in (topic, value, headers))
+                continue
+            topic = sf.when(here, sf.lit(leaving.target.name)).otherwise(topic)
             columns = leaving.columns
             own = told(self.chain, columns) if leaving.form == "changes" else self.chain.encoded(columns)
             value = sf.when(here, own).otherwise(value)
@@ -228,10 +238,12 @@ class Compiler:
         # A record that could not be decoded has no event time: its letter is dated when it is written.
         time = sf.when((sf.col("step") != DEAD) | (sf.col("time") != NO_TIME), sf.col("time"))
         made = {"topic": topic, "key": key, "value": value, "time": time, "headers": headers}
+        if stores:  # after the partition of a record, which is left to its key
+            made |= {"partition": sf.lit(None).cast("int"), **stores}
         kept = ("step", "src", "part", "off", "id")
-        return self._fitting(frame.select(*kept, *(column.alias(name) for name, column in made.items())))
+        return self._fitting(frame.select(*kept, *(column.alias(name) for name, column in made.items())), list(made))
 
-    def _fitting(self, records: Any) -> Any:
+    def _fitting(self, records: Any, names: list[str]) -> Any:
         """Records that the broker would refuse for their size are dead letters: one of them must not stop a stream."""
         size = sf.length("value")
         large = (sf.col("step") != DEAD) & (size > LARGEST)
@@ -239,7 +251,7 @@ class Compiler:
         key, headers = letter(self.plan, self.flow, words, sf.col("key"), no_record()[1])
         buried = {"topic": grave(self.flow, sf.col("src")), "key": key, "headers": headers}
         said = {name: sf.when(large, column).otherwise(sf.col(name)).alias(name) for name, column in buried.items()}
-        return records.select(said["topic"], said["key"], "value", "time", said["headers"])
+        return records.select(*(said.get(name, sf.col(name)) for name in names))
 
 
 def _copies(routes: Iterator[Route]) -> list[Route]:

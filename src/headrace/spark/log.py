@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headrace.spark.session import Spark
@@ -31,14 +31,22 @@ def write_log(spark: Spark, writer: Any, client: Mapping[str, str], *, realtime:
 
 
 def commit_log(
-    writer: Any, client: Mapping[str, str], *, id: str, commits: str, weaker: Mapping[str, str] | None = None
+    writer: Any,
+    client: Mapping[str, str],
+    *,
+    id: str,
+    commits: str,
+    weaker: Mapping[str, str] | None = None,
+    stores: Sequence[str] = (),
+    staged: str = "",
 ) -> Any:
     """The same exactly once, in micro-batches on a local master: a batch is one transaction.
 
     `id` names the flow to the broker; `commits` is the topic that keeps its last batch; `weaker` are the topics that
-    ask for another guarantee.
+    ask for another guarantee. `stores` are the labels of stores that get rows too, by way of the folder `staged`; the
+    frame has the columns that jvm/CommitSink.scala names.
     """
-    spec = {"id": id, "commits": commits, "weaker": dict(weaker or {})}
+    spec = {"id": id, "commits": commits, "weaker": dict(weaker or {}), "stores": list(stores), "staged": staged}
     writer = writer.format(SINK).option("spec", json.dumps(spec))
     for name, value in client.items():
         writer = writer.option(f"kafka.{name}", value)

@@ -18,7 +18,7 @@ from headrace.log.dead import ROOMY
 from headrace.model.declared import Node, Read, ReadTable
 from headrace.observe.snapshot import FlowSnapshot, PartitionSnapshot
 from headrace.plan.modes import Mode, why_not
-from headrace.plan.plan import Flow, Plan
+from headrace.plan.plan import Exit, Flow, Plan
 from headrace.spark.chain import Chain, fields
 from headrace.spark.checkpoint import Checkpoint, Held
 from headrace.spark.clients import java_client
@@ -26,8 +26,10 @@ from headrace.spark.commits import ensure_commits
 from headrace.spark.compile import Compiler
 from headrace.spark.log import commit_log, read_log, write_log
 from headrace.spark.session import Spark
+from headrace.spark.storing import Storing, storing
 from headrace.spark.totals import Totals
 from headrace.spark.trouble import translate, translated
+from headrace.stores.store import Store
 
 FIRST_WAIT = timedelta(seconds=1)
 LONGEST_WAIT = timedelta(minutes=1)
@@ -41,7 +43,10 @@ LIVE_BATCH = 500_000
 
 # Trying again cannot help: the user has to do something first.
 _FINAL = (DeclarationError, RunError)
-_FINAL_CODES = ("topic-missing", "topic-recreated", "records-lost", "state-version", "record-too-large")
+_FINAL_CODES = (
+    *("topic-missing", "topic-recreated", "records-lost", "state-version", "record-too-large"),
+    *("table-mismatch", "store-key-missing"),
+)
 
 Tell = Callable[[FlowSnapshot], None]
 
@@ -64,6 +69,7 @@ class Job:
     mode: Mode
     broker: Broker
     checkpoint: Checkpoint
+    stores: tuple[Store, ...] = ()  # as the flow has them, in that order
     span: Span = Span()
     max_records: int | None = None
     interval: str = REALTIME_INTERVAL
@@ -79,18 +85,19 @@ class Job:
 
     @property
     def id(self) -> str:
-        """Who writes, to the broker and in the topic of commits."""
+        """Who writes, to the broker, in the topic of commits and to stores."""
         return f"{self.plan.app}/{self.plan.version}/{self.flow.name}"
 
     @property
     def weaker(self) -> dict[str, str]:
         """Topics that ask for less than exactly once."""
-        return {e.topic.name: e.guarantee for e in self.flow.exits if e.guarantee != "exactly-once"}
+        exits = self.flow.exits
+        return {e.target.name: e.guarantee for e in exits if not e.stored and e.guarantee != "exactly-once"}
 
     @property
     def commits(self) -> bool:
-        """Whether batches are committed; real-time rows leave one by one, and at least once needs no commit."""
-        return self.mode != "realtime" and any(e.guarantee != "at-least-once" for e in self.flow.exits)
+        """Whether batches are committed; real-time rows leave one by one, and a topic at least once needs no commit."""
+        return self.mode != "realtime" and any(map(_committed, self.flow.exits))
 
     def source(self) -> dict[str, Any]:
         """What the log source is told (jvm/LogSpec.scala)."""
@@ -107,7 +114,7 @@ class Job:
 
 
 def start(spark: Spark, job: Job) -> Any:
-    """Starts the flow's query; gives PySpark's StreamingQuery."""
+    """Starts the flow's query, inside `storing` if it writes stores; gives PySpark's StreamingQuery."""
     client = java_client(job.broker)
     if job.mode == "realtime":
         _check_interval(spark, job)
@@ -123,7 +130,10 @@ def start(spark: Spark, job: Job) -> Any:
         roomy = client | {"max.request.size": str(ROOMY)}
         if job.commits:
             commits = ensure_commits(job.broker, job.plan.app, job.checkpoint)
-            writer = commit_log(writer, roomy, id=job.id, commits=commits, weaker=job.weaker)
+            labels, staged = [store.target.label for store in job.flow.stores], str(job.checkpoint.staged)
+            writer = commit_log(
+                writer, roomy, id=job.id, commits=commits, weaker=job.weaker, stores=labels, staged=staged
+            )
         else:
             write_log(spark, writer, roomy, realtime=job.mode == "realtime")
         return _TRIGGERS[job.mode](writer, job).start()
@@ -149,14 +159,20 @@ def _check_interval(spark: Spark, job: Job) -> None:
 
 
 def check_master(master: str, job: Job) -> None:
-    """A batch is one transaction of one producer, and tasks on other machines could not share it."""
+    """A batch is one transaction of one producer, and tasks on other machines could share neither it nor the folder of
+    rows for stores."""
     if master != "local" and not master.startswith("local["):
-        wanted = next(leaving for leaving in job.flow.exits if leaving.guarantee != "at-least-once")
+        wanted = next(filter(_committed, job.flow.exits))
+        weaker = "" if wanted.stored else 'say .to(..., guarantee="at-least-once"), or '
         raise GuaranteeRefused(
-            f"{wanted.topic.name} cannot be written {wanted.guarantee} on {master}",
-            why="all tasks of a batch write in one transaction, so they must run inside the driver",
-            fix='say .to(..., guarantee="at-least-once"), or set spark.master to local[*]',
+            f"{wanted.target.label} cannot be written {wanted.guarantee} on {master}",
+            why="all tasks of a batch write in one commit, so they must run inside the driver",
+            fix=f"{weaker}set spark.master to local[*]",
         )
+
+
+def _committed(leaving: Exit) -> bool:
+    return leaving.stored or leaving.guarantee != "at-least-once"
 
 
 def _topic(read: Node, counts: bool) -> dict[str, Any]:
@@ -240,10 +256,14 @@ class Running:
 
     def _attempt(self) -> HeadraceError | None:
         """One life of the query; None when it ended as it should."""
+        job = self.job
         try:
-            query = start(self.spark, self.job)
+            with storing(self.spark, job.stores, job.id, job.checkpoint.staged) as stores:
+                return self._live(start(self.spark, job), stores)
         except HeadraceError as broken:
             return broken
+
+    def _live(self, query: Any, stores: Storing) -> HeadraceError | None:
         self._totals.forget_open()
         self._show(state="running", error="")
         try:
@@ -254,7 +274,7 @@ class Running:
             self._look(query)
             return None
         except Exception as broken:  # whatever ended the query: Spark's many kinds
-            return translate(broken, self.spark.log, alive=self.spark.healthy())
+            return stores.error or translate(broken, self.spark.log, alive=self.spark.healthy())
 
     def _look(self, query: Any) -> None:
         """Takes in every batch that has ended since the last look."""

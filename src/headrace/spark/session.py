@@ -44,6 +44,12 @@ class Spark:
         except Exception:  # py4j raises many kinds when the other end has gone
             return False
 
+    def answer(self) -> None:
+        """Lets the JVM call objects of this process; the threads that answer end with the gateway."""
+        from pyspark.java_gateway import ensure_callback_server_started
+
+        ensure_callback_server_started(self.gateway.py4j)
+
     def stop(self) -> None:
         """Ends the session and its JVM; a second call does nothing."""
         if self.gateway.closed:

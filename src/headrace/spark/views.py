@@ -11,7 +11,7 @@ import pyspark.sql.functions as sf
 from headrace.expr.types import Columns
 from headrace.model import changing
 from headrace.plan.plan import Exit, Flow, Step
-from headrace.spark import changes
+from headrace.spark import changes, stored
 from headrace.spark.chain import EXIT, Chain
 from headrace.spark.changes import Change, Image, Message, change_of
 from headrace.spark.columns import column, fault
@@ -118,9 +118,13 @@ class Views:
         return Rows(origin=at.origin, values=values, columns=node.columns, meta=self._meta, gates=(*at.gates, gate))
 
     def _out(self, leaving: Exit, at: Changing) -> Route:
-        """To a topic: of upserts the row as it is now, of changes all."""
-        upserts = leaving.form == "upserts"
-        payload = at.change.after.payload(self.chain) if upserts else at.change.payload(self.chain)
+        """Of upserts the row as it is now, of changes all."""
+        if leaving.stored:
+            payload = stored.payload(self.chain, leaving, at.change)
+        elif leaving.form == "upserts":
+            payload = at.change.after.payload(self.chain)
+        else:
+            payload = at.change.payload(self.chain)
         columns = {**self.same, "step": sf.lit(EXIT + leaving.ordinal), "payload": payload}
         return Route(origin=at.origin, gates=at.gates, columns=columns)
 

@@ -61,7 +61,7 @@ class Run:
         self._partitions = dict.fromkeys(topics, 1) | given
         self._watermarks = [Watermark(engine.flow, self._now, self._partitions) for engine in self._engines]
         self._offsets: dict[tuple[str, int], int] = {}
-        self._exits = {exit.topic.name: exit for flow in plan.flows for exit in flow.exits}
+        self._exits = {exit.target.label: exit for flow in plan.flows for exit in flow.exits}
         self._ended = False
 
     # -- time
@@ -151,22 +151,24 @@ class Run:
 
     @declaring('t.read("topic", "card, spent")')
     def read(self, topic: str, columns: str | None = None) -> Rows:
-        """All rows that a topic holds by now; with `columns`, only those: `t.read("spend", "card, spent")`. A tombstone
-        has its key, and null in all other columns."""
+        """All rows that were sent to a topic by now, or to a store: `t.read("postgres:spend")`, or its name alone if
+        nothing else has it. With `columns`, only those: `t.read("spend", "card, spent")`. A tombstone has its key, and
+        null in all other columns."""
         exit = self._exit(topic)
         names = CHANGE if exit.form == "changes" else [column.name for column in exit.columns]
-        rows = [_shown(exit, record) for record in self._records(topic)]
+        rows = [_shown(exit, record) for record in self._records(exit)]
         found = Rows(names, rows, self._note())
         return found if columns is None else found.only(columns)
 
     @declaring('t.table("topic")')
     def table(self, topic: str, columns: str | None = None) -> Rows:
-        """What a reader of a view's compacted topic would hold now: the last row of each key, by key."""
+        """What a store with keys holds now, or a reader of a view's compacted topic: the last row of each key, by
+        key."""
         exit = self._exit(topic)
-        if exit.form != "upserts":
-            raise UsageError(f"{topic} is no table", why="it does not get the rows of a view",
+        if exit.form != "upserts" and not (exit.stored and exit.key):
+            raise UsageError(f"{topic} is no table", why="it gets neither a view nor rows by the key of a store",
                              fix=f"t.read({topic!r}) shows all rows")  # fmt: skip
-        last = {record.key or "": record for record in self._records(topic)}
+        last = {record.key or "": record for record in self._records(exit)}
         rows = [last[key].values for key in sorted(last) if not isinstance(last[key].values, Tombstone)]
         found = Rows([column.name for column in exit.columns], rows, self._note())
         return found if columns is None else found.only(columns)
@@ -174,8 +176,7 @@ class Run:
     @declaring('t.records("topic")')
     def records(self, topic: str) -> Rows:
         """The same as records: key, stable id and event time (rules D2, F1, F3)."""
-        self._exit(topic)  # says so if there is no such topic
-        found = ((r.key, r.id, from_micros(r.time)) for r in self._records(topic))
+        found = ((r.key, r.id, from_micros(r.time)) for r in self._records(self._exit(topic)))
         return Rows(("key", "id", "time"), found, self._note())
 
     def dead(self, origin: str | None = None) -> Rows:
@@ -230,12 +231,14 @@ class Run:
     def _exit(self, topic: str) -> Exit:
         if not isinstance(topic, str):
             raise UsageError(f"{topic!r} is no name of a topic", fix=f't.read("{getattr(topic, "name", "topic")}")')
-        if topic not in self._exits:
+        named = [exit for exit in self._exits.values() if exit.target.name == topic]
+        if topic not in self._exits and len(named) != 1:
             raise _no_such(topic, "nothing is sent to the topic", self._exits)
-        return self._exits[topic]
+        return self._exits.get(topic) or named[0]
 
-    def _records(self, topic: str) -> list[Record]:
-        return [record for engine in self._engines for record in engine.records if record.topic == topic]
+    def _records(self, exit: Exit) -> list[Record]:
+        place = exit.target.label
+        return [record for engine in self._engines for record in engine.records if record.topic == place]
 
     @property
     def _now(self) -> int:
