@@ -8,22 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from headrace.base.errors import StoreKeyMissing
 from headrace.expr.types import Columns
 from headrace.model.target import EVENT_TIME, Target
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _PLACE = "_place"
 
 
 def read(files: Sequence[Path], target: Target, columns: Columns) -> pa.Table:
     """All rows, in the order of the files, then of the rows in them."""
-    import pyarrow as pa
-
     return pa.concat_tables(_read(file, target, columns) for file in files)
 
 
@@ -33,22 +30,16 @@ def latest(files: Sequence[Path], target: Target, columns: Columns) -> pa.Table:
     In one file that is the last by place: rows of a key follow the order of their causes (rule D4), so that the result
     does not depend on where batches were cut. Between files, which have no order, event time decides.
     """
-    import pyarrow as pa
-
     rows = pa.concat_tables(_last(_read(file, target, columns), target) for file in files)
     return _last(rows.sort_by(EVENT_TIME), target) if len(files) > 1 else rows
 
 
 def _read(file: Path, target: Target, columns: Columns) -> pa.Table:
-    import pyarrow.parquet as pq
-
     names = [column.name for column in columns] + list(target.extra)
     return pq.ParquetFile(file).read(columns=names).select(names)  # not read_table: it would look for partitions
 
 
 def _last(rows: pa.Table, target: Target) -> pa.Table:
-    import pyarrow as pa
-
     for name in target.key:
         if missing := rows[name].null_count:
             raise StoreKeyMissing(
