@@ -43,7 +43,8 @@ HeadraceError
 │   ├── StoreUnreachable ...... (exit 3)
 │   ├── StoreRefused .......... (exit 3)
 │   ├── TableMismatch ......... a table is there, with other columns or another key
-│   └── StoreKeyMissing ....... a row has null where its key should be
+│   ├── StoreKeyMissing ....... a row has null where its key should be
+│   └── StoreLost ............. a store came back without rows that it had
 ├── RunError .................. a flow that cannot run, or stopped (exit 1)
 │   ├── PlanChanged
 │   ├── CheckpointInUse
@@ -317,6 +318,10 @@ class TableMismatch(StoreError):
 
 class StoreKeyMissing(StoreError):
     code = "store-key-missing"
+
+
+class StoreLost(StoreError):
+    code = "store-lost"
 
 
 class RunError(HeadraceError):

@@ -38,6 +38,7 @@ class Redis(Part):
             "requirepass": secret.password(self.home),
             "dir": f'"{data}"',
             "appendonly": "yes",
+            "appendfsync": "always",  # by default a kill can lose what was written while the disk was busy
             "save": '""',  # the append-only file is enough
         }
         # In a file of mode 600, not on the command line: everybody may read that.
