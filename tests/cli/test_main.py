@@ -30,7 +30,7 @@ def test_help_costs_less_than_200_ms_of_cpu() -> None:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    heavy = "rich pyspark confluent_kafka sqlglot psycopg redis"
+    heavy = "rich pyspark confluent_kafka sqlglot psycopg redis pyarrow deltalake duckdb"
     code = (
         "import sys; from headrace.cli.main import run; run(['--help']);"
         f"print(sorted(set('{heavy}'.split()) & set(sys.modules)), file=sys.stderr)"
@@ -42,7 +42,7 @@ def test_help_loads_nothing_heavy() -> None:
 def test_help_lists_every_verb_on_one_line(headrace: Headrace) -> None:
     said = headrace("--help")
     verbs = {"up", "down", "status", "demo", "fetch", "config", "doctor", "topics", "partitions"}
-    verbs |= {"send", "tail", "groups", "lag", "seek", "dead"}
+    verbs |= {"send", "tail", "groups", "lag", "seek", "dead", "query"}
     shown = {line.split()[0]: line for line in said.out.splitlines() if line.startswith("  ") and line.strip()}
     assert verbs - set(shown) == set()
     assert [shown[verb] for verb in verbs if shown[verb].endswith("...")] == []  # nothing is cut off

@@ -12,7 +12,8 @@ HeadraceError
 │   ├── ExpressionError ....... with the expression and a caret under the word
 │   │   ├── ExpressionRefused . not on the allow-list, or not SQL
 │   │   ├── UnknownColumn
-│   │   └── ExpressionType .... the words are right, their types are not
+│   │   ├── ExpressionType .... the words are right, their types are not
+│   │   └── BadQuery .......... a question to the lake that DuckDB cannot answer, or may not
 │   ├── BadTopic
 │   ├── BadStore
 │   ├── BadWindow
@@ -43,6 +44,7 @@ HeadraceError
 │   ├── StoreUnreachable ...... (exit 3)
 │   ├── StoreRefused .......... (exit 3)
 │   ├── TableMismatch ......... a table is there, with other columns or another key
+│   ├── TableMissing
 │   ├── StoreKeyMissing ....... a row has null where its key should be
 │   └── StoreLost ............. a store came back without rows that it had
 ├── RunError .................. a flow that cannot run, or stopped (exit 1)
@@ -212,6 +214,10 @@ class ExpressionType(ExpressionError):
     code = "expression-type"
 
 
+class BadQuery(ExpressionError):
+    code = "bad-query"
+
+
 class NoSuchVerb(BadStep, AttributeError):
     code = "no-such-verb"
 
@@ -314,6 +320,10 @@ class StoreRefused(StoreError):
 
 class TableMismatch(StoreError):
     code = "table-mismatch"
+
+
+class TableMissing(StoreError):
+    code = "table-missing"
 
 
 class StoreKeyMissing(StoreError):

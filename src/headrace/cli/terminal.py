@@ -65,9 +65,10 @@ def show_one(row: Row, *, json: bool) -> None:
         data(f"{name:<{width}}  {text_of(value)}")
 
 
-def render(rows: Sequence[Row]) -> str:
+def render(rows: Sequence[Row], *, as_named: bool = False) -> str:
     """The rows as a table; numbers stand right. Where the terminal is narrow the last column wraps, and no name or
-    address is ever broken: then the lines run over, but can still be copied whole."""
+    address is ever broken: then the lines run over, but can still be copied whole. `as_named` leaves the names of
+    columns as they are, for who must write them again."""
     from rich.measure import Measurement
     from rich.table import Table
     from rich.text import Text
@@ -75,10 +76,13 @@ def render(rows: Sequence[Row]) -> str:
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in rows[0]:
         known = [row[name] for row in rows if row[name] is not None]
-        number = bool(known) and all(isinstance(value, int | float) for value in known)
+        number = bool(known) and all(isinstance(value, int | float | Decimal) for value in known)
         last = name == list(rows[0])[-1]
         drawn.add_column(
-            name.replace("_", " "), justify="right" if number else "left", no_wrap=not last, min_width=len(name)
+            name if as_named else name.replace("_", " "),
+            justify="right" if number else "left",
+            no_wrap=not last,
+            min_width=len(name),
         )
     for row in rows:
         drawn.add_row(*(Text(text_of(value), style=STYLES.get(str(value), "")) for value in row.values()))

@@ -1,0 +1,310 @@
+"""The lake: a Delta table. A batch is one entry of the table's log, and the note that it is there stands in the same.
+
+Delta lets an application keep numbers in the log. Two are kept: the last batch of a flow, and the epoch of its owner,
+which every driver raises when it opens the table. Each entry writes both, so that of two entries made on the same
+version the later is refused by Delta itself, looks again, and finds that it was fenced or already there. Entries of
+others do not collide with ours: ours goes on top.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from headrace.base.errors import (
+    DiskFull,
+    Fenced,
+    HeadraceError,
+    StoreLost,
+    StoreRefused,
+    StoreUnreachable,
+    TableMismatch,
+)
+from headrace.expr.types import Columns
+from headrace.model.output import Guarantee
+from headrace.model.target import GONE, LakeTable
+from headrace.stores import lake_files, lake_schema, staged
+from headrace.stores.failpoint import reach
+from headrace.stores.lake_files import Placed
+from headrace.stores.store import Batch, Store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from deltalake import CommitProperties, DeltaTable
+
+CHECKPOINT_EVERY = 50
+"""Entries of the log after which Delta writes all of it down anew, so that opening a table stays quick."""
+TIDY_EVERY = 100
+"""Entries of the log after which small files are made into large ones."""
+LARGE = 64 * 2**20
+"""Bytes of a file that is left as it is."""
+ATTEMPTS = 20
+"""How often an entry is tried again because others wrote to the table at the same moment."""
+DROPPED = "headrace.dropped"
+"""The property of a table that was dropped. Its log goes on, so that drivers know their order."""
+
+log = logging.getLogger("headrace.stores")
+
+
+def lake_store(root: Path, target: LakeTable, columns: Columns, guarantee: Guarantee = "exactly-once") -> LakeStore:
+    return LakeStore(root, target, columns, guarantee)
+
+
+class LakeStore(Store):
+    """A table of the lake, in the directory of its name. Rows are appended; or they replace each other by key, and the
+    table has a change feed."""
+
+    def __init__(self, root: Path, target: LakeTable, columns: Columns, guarantee: Guarantee) -> None:
+        self._folder = root / target.name
+        self._target = target
+        self._columns = columns
+        self._guarantee = guarantee
+        self._owner = ""
+        self._epoch = 0
+        self._opened: DeltaTable | None = None
+        self._table = ""  # the id of the table that was opened; one that was dropped and made anew has another
+        self._tidied = 0
+
+    def open(self, owner: str) -> None:
+        self._owner = f"{owner}#epoch"
+        with self._errors():
+            self._repeat(self._take)
+
+    def commit(self, batch: Batch) -> None:
+        with self._errors():
+            if self._guarantee != "at-least-once" and self._noted(batch):
+                return
+            if self._guarantee == "at-most-once":
+                self._repeat(lambda: self._enter(self._mine(), [], batch))
+            reach("lake-before-rows", batch.number)
+            if self._target.key:
+                self._upsert(batch)
+            else:
+                self._append(batch)
+        reach("lake-after-commit", batch.number)
+        self._tidy()
+
+    def drop(self) -> None:
+        with self._errors():
+            if self._there():
+                self._repeat(self._empty)
+
+    def close(self) -> None:
+        self._opened = None
+
+    def _take(self) -> None:
+        """Makes the table, or checks and extends the one that is there, and raises the owner's epoch."""
+        from deltalake import Field
+
+        if not self._there():
+            self._create(lake_schema.schema(self._target, self._columns), mode="ignore")
+        elif DROPPED in self._load().metadata().configuration:
+            self._create(lake_schema.schema(self._target, self._columns), mode="overwrite")
+        table = self._load()
+        if added := lake_schema.missing(table, self._target, self._columns):
+            table.alter.add_columns([Field.from_arrow(field) for field in added])
+            table = self._load()
+        self._opened, self._table, self._tidied = table, table.metadata().id, table.version()
+        self._epoch = (table.transaction_version(self._owner) or 0) + 1
+        self._enter(table, [])
+
+    def _mine(self) -> DeltaTable:
+        """The table as it is now, if this driver may still write to it."""
+        table = self._opened
+        assert table is not None, "open it first"
+        table.update_incremental()
+        if table.metadata().id != self._table or table.transaction_version(self._owner) != self._epoch:
+            raise Fenced(
+                f"another driver has taken over {self._target.label}",
+                why="it opened the table after this one, or dropped it; this driver wrote nothing more",
+                fix="let one driver run the flow; this one can be stopped",
+            )
+        if gone := lake_schema.missing(table, self._target, self._columns):
+            raise TableMismatch(
+                f"{self._target.label} has lost columns while the flow ran",
+                why=f"somebody removed {', '.join(field.name for field in gone)}",
+                fix="start the flow again: it adds them",
+            )
+        return table
+
+    def _ready(self, batch: Batch) -> DeltaTable:
+        table = self._mine()
+        reach(
+            "lake-after-rows", batch.number
+        )  # the worst moment to be stopped at: Delta must find what came in between
+        return table
+
+    def _noted(self, batch: Batch) -> bool:
+        last = self._mine().transaction_version(self._note(batch))
+        return last is not None and last >= batch.number
+
+    def _note(self, batch: Batch) -> str:
+        return f"{batch.flow}@{self._table}"
+
+    def _append(self, batch: Batch) -> None:
+        placed = lake_files.place(self._folder, self._target, self._columns, batch.files)
+        try:
+            self._repeat(lambda: self._enter(self._ready(batch), placed, batch))
+        except BaseException:
+            # Delta may have failed after the entry was made, and a file that the log names must stay.
+            named = set(self._load().file_uris())
+            lake_files.remove(self._folder, [file for file in placed if str(self._folder / file.path) not in named])
+            raise
+
+    def _upsert(self, batch: Batch) -> None:
+        rows = staged.latest(batch.files, self._target, self._columns)
+        rows = lake_files.typed(rows, self._target, self._columns, GONE)
+        self._repeat(lambda: self._merge(rows, batch))
+
+    def _merge(self, rows: pa.Table, batch: Batch) -> None:
+        names = lake_schema.schema(self._target, self._columns).names
+        values = {f'"{name}"': f's."{name}"' for name in names}
+        same = dict.fromkeys([*self._target.key, *lake_schema.partitions(self._target)])
+        table = self._ready(batch)
+        done = (
+            table.merge(
+                rows,
+                " and ".join(f't."{name}" = s."{name}"' for name in same),
+                source_alias="s",
+                target_alias="t",
+                streamed_exec=False,  # then Delta knows the bounds of the new rows, and reads only files they can be in
+                commit_properties=self._numbers(batch),
+            )
+            .when_matched_delete(f's."{GONE}"')
+            .when_matched_update(values)
+            .when_not_matched_insert(values, predicate=f'not s."{GONE}"')
+            .execute()
+        )
+        if not done["num_target_files_added"] and not done["num_target_files_removed"]:
+            self._enter(table, [], batch)  # Delta makes no entry when nothing changed
+
+    def _enter(self, table: DeltaTable, placed: Sequence[Placed], batch: Batch | None = None) -> None:
+        """One entry of the log: these files, and the numbers."""
+        table.create_write_transaction(
+            [file.action(self._folder, self._columns) for file in placed],
+            "append",
+            table.schema(),
+            table.metadata().partition_columns,
+            commit_properties=self._numbers(batch),
+        )
+
+    def _numbers(self, batch: Batch | None) -> CommitProperties:
+        from deltalake import CommitProperties, Transaction
+
+        numbers = [Transaction(self._owner, self._epoch)]
+        if batch is not None:
+            numbers.append(Transaction(self._note(batch), batch.number))
+        return CommitProperties(app_transactions=numbers)
+
+    def _empty(self) -> None:
+        import pyarrow as pa
+
+        table = self._load()
+        if lake_schema.KEY not in table.metadata().configuration:
+            raise StoreRefused(
+                f"{self._target.label} was not made by Headrace, and is not dropped",
+                why="it may hold more than what the log can give back",
+                fix=f"if it does not: rm -r {self._folder}",
+            )
+        self._create(pa.schema(table.schema()), mode="overwrite", dropped=True)
+        # Who drops a table wants its space; readers of it are told that files are gone.
+        self._load().vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+
+    def _create(self, schema: pa.Schema, *, mode: Literal["ignore", "overwrite"], dropped: bool = False) -> None:
+        from deltalake import DeltaTable, Schema
+
+        properties = {
+            "delta.checkpointInterval": str(CHECKPOINT_EVERY),
+            "delta.enableChangeDataFeed": str(bool(self._target.key)).lower(),
+            lake_schema.KEY: ", ".join(self._target.key),
+        }
+        DeltaTable.create(
+            str(self._folder),
+            Schema.from_arrow(schema),
+            mode=mode,
+            partition_by=[] if dropped else lake_schema.partitions(self._target),
+            configuration=properties | ({DROPPED: "true"} if dropped else {}),
+            raise_if_key_not_exists=False,
+        )
+
+    def _there(self) -> bool:
+        if (self._folder / "_delta_log").is_dir():
+            return True
+        if self._folder.is_dir() and any(self._folder.iterdir()):
+            raise TableMismatch(
+                f"{self._folder} is there, and is no lake table",
+                why="it has files, but no _delta_log; they could be taken for ours and be removed",
+                fix="move them away, or write to another name",
+                where=self._target.where,
+            )
+        return False
+
+    def _load(self) -> DeltaTable:
+        from deltalake import DeltaTable
+
+        return DeltaTable(str(self._folder))
+
+    def _repeat(self, attempt: Callable[[], None]) -> None:
+        """Until Delta takes the entry: it refuses one that was made while another came in between."""
+        from deltalake.exceptions import CommitFailedError
+
+        for left in reversed(range(ATTEMPTS)):
+            try:
+                attempt()
+                return
+            except CommitFailedError:
+                if not left:
+                    raise
+
+    def _tidy(self) -> None:
+        """Makes small files into large ones, and removes what no reader can need any more. The batch is there already,
+        so what fails here is tried again later and fails nothing else."""
+        from deltalake.exceptions import DeltaError
+
+        table = self._opened
+        if table is None or table.version() // TIDY_EVERY == self._tidied // TIDY_EVERY:
+            return
+        self._tidied = table.version()
+        try:
+            table.update_incremental()
+            table.optimize.compact(target_size=LARGE)
+            table.vacuum(dry_run=False, full=True)
+        except (DeltaError, OSError) as failed:
+            log.warning("%s could not be tidied: %s", self._target.label, failed)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Delta's and the system's errors as ours."""
+        from deltalake.exceptions import DeltaError
+
+        try:
+            yield
+        except (DeltaError, OSError) as failed:
+            raise self._told(failed) from failed
+
+    def _told(self, failed: Exception) -> HeadraceError:
+        words = " ".join(str(failed).split())
+        if self._opened is not None and not self._there():
+            return StoreLost(
+                f"{self._target.label} is gone",
+                why=f"somebody removed {self._folder} while the flow ran",
+                fix=f"put it back, or fill it from the log: `headrace rebuild {self._target.label}`",
+            )
+        number = getattr(failed, "errno", None)
+        if number in (errno.ENOSPC, errno.EDQUOT) or f"os error {errno.ENOSPC}" in words:
+            return DiskFull(
+                f"{self._target.label} cannot be written: the disk is full",
+                why=f"{self._folder}: {words}",
+                fix="free some space and start the flow again; it goes on where it was, and nothing is there by half",
+            )
+        if isinstance(failed, PermissionError) or f"os error {errno.EACCES}" in words:
+            return StoreRefused(
+                f"{self._target.label} may not be written",
+                why=f"{self._folder}: {words}",
+                fix="give the user of this process the right to write there, or set lake.path",
+            )
+        return StoreUnreachable(f"{self._target.label} failed", why=f"{self._folder}: {words}", fix="see the why")
