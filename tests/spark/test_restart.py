@@ -39,6 +39,20 @@ class Visit:
     spent: int
 
 
+@hr.event(topic="{topic}-pages", key="page", time="since")
+class Page:
+    page: str
+    owner: str
+    since: datetime
+
+
+@hr.event(topic="{topic}-owners", key="owner", time="since")
+class Owner:
+    owner: str
+    city: str
+    since: datetime
+
+
 site = hr.App("site")
 visits = site.stream(Visit, disorder="3 h", idle=None)
 once = visits.dedup("visit", within="6 h").named("once")
@@ -49,8 +63,17 @@ sessions = visits.window(hr.session(gap="2 min"), lateness="0 s").agg(times=hr.c
 sessions.to(site.topic("{topic}-sessions", partitions=1))
 rush = site.pattern("rush", key="page").first("one", once).times(3).then("more", once, where="more.spent > one.spent")
 rush.within("5 min").matches.to(site.topic("{topic}-rush", partitions=1))
+now, later = once.alias("now"), once.alias("later")
+pairs = now.join(later, on="page", within=("1 s", "90 s"), how="left", take="now.visit as visit, later.visit as later")
+pairs.to(site.topic("{topic}-pairs", partitions=1))
+pages, owners = site.table(Page, name="pages"), site.table(Owner, name="owners")
+owned = pages.join(owners, on="owner", how="left", take="pages.*, owners.city").named("owned")
+owned.to(site.topic("{topic}-owned", partitions=1, compact=True))
+cities = owned.group_by("city").agg(pages=hr.count(), newest=hr.max("page"))
+cities.to(site.topic("{topic}-cities", partitions=1, compact=True))
 '''
 COUNTED = ("minutes", "sessions")
+VIEWS = ("owned", "cities")
 
 
 def write_app(folder: Path, topic: str, text: str = APP) -> Any:
@@ -68,6 +91,18 @@ def visits(cls: Any, count: int) -> list[Any]:
     at = lambda n: START + timedelta(seconds=20 * n - chance.choice((0, 0, 31, 3605)))  # noqa: E731
     rows = [cls(f"v{n}", f"p{chance.randrange(5)}", at(n), n) for n in range(count)]
     return [row for row in rows for _ in range(chance.choice((1, 1, 1, 2)))]
+
+
+def versions(page: Any, owner: Any, count: int) -> list[Any]:
+    """Pages change hands, and owners move."""
+    chance = random.Random(4)
+    at = lambda n: START + timedelta(seconds=n)  # noqa: E731
+    return [
+        page(f"p{chance.randrange(20)}", f"o{chance.randrange(8)}", at(n))
+        if chance.random() < 0.7
+        else owner(f"o{chance.randrange(6)}", chance.choice(("Rome", "Oslo", "Lima")), at(n))
+        for n in range(count)
+    ]
 
 
 def oracle(app: hr.App, rows: list[Any]) -> hr.testing.Run:
@@ -98,6 +133,12 @@ def once(broker: Broker, topic: str) -> list[dict[str, Any]]:
     return [json.loads(value) for value in found.values()]
 
 
+def held(broker: Broker, topic: str) -> list[str]:
+    """What a reader of a view's topic holds at the end."""
+    last = {message.key(): message.value() for message in read(broker, topic)}
+    return in_order(json.loads(value) for value in last.values() if value is not None)
+
+
 @pytest.mark.timeout(300)  # two drivers start from nothing, maybe on a busy machine
 def test_after_kill_9_in_the_middle_the_results_equal_the_oracle(
     settings: Settings, broker: Broker, topic: str, tmp_path: Path
@@ -106,12 +147,19 @@ def test_after_kill_9_in_the_middle_the_results_equal_the_oracle(
     app, cls = declared["site"], declared["Visit"]
     ensure(broker, Topic(name=topic, partitions=2))
     rows = visits(cls, 600)
+    tables = versions(declared["Page"], declared["Owner"], 150)
     ends = [cls(f"end{n}", f"p{n}", CALM, 0) for n in range(6)]  # time goes on in both partitions: all windows close
+    for name in ("pages", "owners"):
+        ensure(broker, Topic(name=f"{topic}-{name}", partitions=2, compact=True))
     third = len(rows) // 3
 
     def send(part: list[Any]) -> None:
         with Producer(broker, cls, acks=1, spread="round-robin") as producer:
             producer.send_many(part)
+        for kind in (declared["Page"], declared["Owner"]):
+            with Producer(broker, kind, acks=1) as producer:
+                producer.send_many([row for row in tables[:50] if isinstance(row, kind)])
+        del tables[:50]
 
     with driver(tmp_path, settings, broker, "run", "visiting", "--json") as first:
         send(rows[:third])
@@ -127,15 +175,20 @@ def test_after_kill_9_in_the_middle_the_results_equal_the_oracle(
         first.kill()
 
     send(rows[2 * third :] + ends)
-    t = oracle(app, rows + ends)
+    t = oracle(app, rows + ends + versions(declared["Page"], declared["Owner"], 150))
     wanted = {name: standing(row.as_dict() for row in t.read(f"{topic}-{name}")) for name in COUNTED}
     closed = {name: {w for w in found if w[2] <= CALM} for name, found in wanted.items()}
     rushes = [row.as_dict() for row in t.read(f"{topic}-rush")]
+    pairs = [row.as_dict() for row in t.read(f"{topic}-pairs") if not row.visit.startswith("end")]
+    paired = lambda: [row for row in once(broker, f"{topic}-pairs") if not row["visit"].startswith("end")]  # noqa: E731
+    views = {name: in_order(wired(row.as_dict()) for row in t.table(f"{topic}-{name}")) for name in VIEWS}
     told = lambda name: standing(map(parsed, once(broker, f"{topic}-{name}")))  # noqa: E731
     with driver(tmp_path, settings, broker, "run", "visiting", "--json") as again:
         again.until(lambda: all(closed[name] <= told(name).keys() for name in COUNTED), every=0.5)
         again.until(lambda: len(once(broker, f"{topic}-rush")) >= len(rushes), every=0.5)
         again.until(lambda: any(s["rows"] for s in again.snapshots))
+        again.until(lambda: len(paired()) >= len(pairs), every=0.5)
+        again.until(lambda: all(held(broker, f"{topic}-{name}") == views[name] for name in VIEWS), every=0.5)
         assert again.interrupt() == 0
         counts = {one["step"]: one for one in again.snapshots[-1]["counts"]}
 
@@ -143,6 +196,9 @@ def test_after_kill_9_in_the_middle_the_results_equal_the_oracle(
         assert told(name) == {window: wanted[name][window] for window in closed[name]}
     assert len(rushes) > 50
     assert in_order(once(broker, f"{topic}-rush")) == in_order(map(wired, rushes))
+    assert any(row["later"] for row in pairs)
+    assert any(row["later"] is None for row in pairs)
+    assert in_order(paired()) == in_order(pairs)
     assert {row["visit"] for row in once(broker, f"{topic}-once")} == {row.visit for row in rows + ends}
     for one in counts.values():
         gone = one["used"] + one["filtered"] + one["late"] + one["dead"] + one["duplicates"] + one["held"]
