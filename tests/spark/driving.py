@@ -75,13 +75,16 @@ def _reading(stream: Any, lines: list[str]) -> threading.Thread:
 
 
 @contextmanager
-def driver(folder: Path, settings: Settings, broker: Broker, *arguments: str, failpoint: str = "") -> Iterator[Driver]:
+def driver(
+    folder: Path, settings: Settings, broker: Broker, *arguments: str, failpoint: str = "", postgres: str = ""
+) -> Iterator[Driver]:
     """Runs `headrace ...` in a folder that holds its app and its state. `failpoint`: where its JVM is to die, as
-    jvm/Failpoint.scala says."""
+    jvm/Failpoint.scala says. `postgres`: the URL of its stores there."""
     environment = os.environ | {
         "HEADRACE__HOME": str(folder / "home"),
         "HEADRACE__CACHE": str(settings.cache),
         "HEADRACE__KAFKA__BOOTSTRAP": broker.bootstrap,
+        "HEADRACE__POSTGRES__URL": postgres,
         "HEADRACE__SPARK__DRIVER_MEMORY": "1g",
         "JAVA_TOOL_OPTIONS": f"{QUICK_JVM} -Dheadrace.failpoint={failpoint}",
     }

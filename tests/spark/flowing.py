@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import headrace as hr
+from headrace.base.settings import Settings
 from headrace.log import dead
 from headrace.log.broker import Broker
 from headrace.log.codec import Codec
@@ -18,11 +19,13 @@ from headrace.log.read import read
 from headrace.model.topic import Topic
 from headrace.observe.snapshot import Counts, FlowSnapshot
 from headrace.ops.run import make_topics
+from headrace.ops.stores import stores_of
 from headrace.plan.modes import Mode
 from headrace.plan.plan import build
 from headrace.spark.checkpoint import Checkpoint
 from headrace.spark.query import Job, Running, Span, start
 from headrace.spark.session import Spark
+from headrace.spark.storing import storing
 
 TIMEOUT = 100
 """Seconds; the machine may be busy."""
@@ -31,7 +34,17 @@ TIMEOUT = 100
 class Flowing:
     """An app of one flow: its topics made, its source topic with one partition unless said."""
 
-    def __init__(self, spark: Spark, broker: Broker, home: Path, app: hr.App, *, partitions: int = 1) -> None:
+    def __init__(
+        self,
+        spark: Spark,
+        broker: Broker,
+        home: Path,
+        app: hr.App,
+        *,
+        partitions: int = 1,
+        settings: Settings | None = None,
+    ) -> None:
+        """`settings` say where its stores are, if it has any."""
         self.spark, self.broker = spark, broker
         self.plan = build(app)
         (self.flow,) = self.plan.flows
@@ -42,6 +55,7 @@ class Flowing:
         wanted = [Topic(name=self.topic, partitions=partitions), *outputs]
         make_topics(broker, self.plan, wanted, lambda _: None)
         self.checkpoint = Checkpoint.of(home, self.plan, self.flow)
+        self.stores = () if settings is None else stores_of(self.flow, settings)
         self._terms: dict[int, dict[str, int]] = {}
 
     # -- in
@@ -62,8 +76,14 @@ class Flowing:
 
     def job(self, mode: Mode, **more: Any) -> Job:
         return Job(
-            plan=self.plan, flow=self.flow, mode=mode, broker=self.broker, checkpoint=self.checkpoint, **more
-        )  # fmt: skip
+            plan=self.plan,
+            flow=self.flow,
+            mode=mode,
+            broker=self.broker,
+            checkpoint=self.checkpoint,
+            stores=self.stores,
+            **more,
+        )
 
     def history(self, span: Span = Span(), **more: Any) -> FlowSnapshot:  # noqa: B008
         """Over all that is there, watched as a user's run is; raises what stopped it."""
@@ -76,11 +96,13 @@ class Flowing:
 
     @contextmanager
     def live(self) -> Iterator[Live]:
-        query = start(self.spark, self.job("live"))
-        try:
-            yield Live(self, query)
-        finally:
-            query.stop()
+        job = self.job("live")
+        with storing(self.spark, job.stores, job.id, job.checkpoint.staged):
+            query = start(self.spark, job)
+            try:
+                yield Live(self, query)
+            finally:
+                query.stop()
 
     # -- out
 

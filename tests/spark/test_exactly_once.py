@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from headrace.base.settings import Settings
@@ -19,6 +20,7 @@ from headrace.log.produce import Producer
 from headrace.log.read import read
 from headrace.log.topics import ensure
 from headrace.model.topic import Topic
+from headrace.stack.stack import Addresses
 from tests.spark.driving import driver, jvm_of
 from tests.spark.test_restart import oracle, write_app
 
@@ -44,6 +46,9 @@ for guarantee in ("exactly-once", "at-least-once", "at-most-once"):
     visits.to(site.topic(f"{topic}-{{guarantee}}", partitions=1), guarantee=guarantee)
 counts = visits.window(hr.tumbling("1 min"), lateness="0 s").agg(times=hr.count(), spent=hr.sum("spent"))
 counts.named("counts").to(site.topic("{topic}-counts", partitions=1))
+table = "{topic}".replace("-", "_")
+visits.to(hr.postgres(table, key="visit"))
+visits.to(hr.postgres(f"{{table}}_log"))
 '''
 
 
@@ -58,13 +63,21 @@ def send(broker: Broker, cls: Any, rows: list[Any]) -> None:
         producer.send_many(rows)
 
 
+def stored(url: str, topic: str) -> list[Counter[str]]:
+    """How often each visit is in the table with a key, and in the one without."""
+    table = topic.replace("-", "_")
+    with psycopg.connect(url) as database:
+        rows = [database.execute(f"select visit from {name}").fetchall() for name in (table, f"{table}_log")]  # type: ignore[arg-type]
+    return [Counter(visit for (visit,) in found) for found in rows]
+
+
 def ids(broker: Broker, topic: str) -> Counter[str]:
     return Counter(dict(message.headers())["hr-id"].decode() for message in read(broker, topic))
 
 
 @pytest.mark.timeout(600)  # four drivers start from nothing, maybe on a busy machine
-def test_after_three_deaths_in_one_batch_every_guarantee_holds(
-    settings: Settings, broker: Broker, topic: str, tmp_path: Path
+def test_after_four_deaths_in_one_batch_every_guarantee_holds(
+    settings: Settings, broker: Broker, stack: Addresses, topic: str, tmp_path: Path
 ) -> None:
     declared = write_app(tmp_path, topic, APP)
     app, cls = declared["site"], declared["Visit"]
@@ -73,14 +86,17 @@ def test_after_three_deaths_in_one_batch_every_guarantee_holds(
     send(broker, cls, rows[:300])
 
     # when the driver dies in its first batch, and again each time it tries it
-    for instant in ("after-rows", "after-token", "after-commit"):
-        with driver(tmp_path, settings, broker, "run", "visiting", failpoint=f"{instant}@0") as dying:
+    after_store = f"after-store/postgres:{topic.replace('-', '_')}"
+    for instant in ("after-rows", after_store, "after-token", "after-commit"):
+        with driver(
+            tmp_path, settings, broker, "run", "visiting", failpoint=f"{instant}@0", postgres=stack.postgres
+        ) as dying:
             assert dying.ended() != 0, instant
             assert "JVM has ended" in "".join(dying.err)
 
     # then the batch that was committed is not written again, and the flow goes on
     send(broker, cls, rows[300:])
-    with driver(tmp_path, settings, broker, "run", "visiting") as last:
+    with driver(tmp_path, settings, broker, "run", "visiting", postgres=stack.postgres) as last:
         last.until(lambda: ids(broker, f"{topic}-exactly-once").total() >= 400, every=0.5)
         assert last.interrupt() == 0
 
@@ -88,6 +104,7 @@ def test_after_three_deaths_in_one_batch_every_guarantee_holds(
     known = {row.visit for row in rows}
     by_visit = lambda name: Counter(json.loads(m.value())["visit"] for m in read(broker, f"{topic}-{name}"))  # noqa: E731
     assert by_visit("exactly-once") == Counter(known)
+    assert stored(stack.postgres, topic) == [Counter(known), Counter(known)]
     least, most = by_visit("at-least-once"), by_visit("at-most-once")
     assert set(least) == known
     assert least.total() > len(known)
@@ -103,14 +120,14 @@ def test_after_three_deaths_in_one_batch_every_guarantee_holds(
 
 @pytest.mark.timeout(300)
 def test_a_driver_that_comes_back_after_another_took_over_writes_nothing(
-    settings: Settings, broker: Broker, topic: str, tmp_path: Path
+    settings: Settings, broker: Broker, stack: Addresses, topic: str, tmp_path: Path
 ) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     cls = write_app(one, topic, APP)["Visit"]
     ensure(broker, *(Topic(name=name, partitions=1) for name in (topic, f"{topic}-exactly-once")))
     rows = visits(cls, 0, 120)
     written = lambda: ids(broker, f"{topic}-exactly-once")  # noqa: E731
-    with driver(one, settings, broker, "run", "visiting") as first:
+    with driver(one, settings, broker, "run", "visiting", postgres=stack.postgres) as first:
         send(broker, cls, rows[:60])
         first.until(lambda: written().total() == 60, every=0.5)
 
@@ -119,7 +136,7 @@ def test_a_driver_that_comes_back_after_another_took_over_writes_nothing(
         for pid in stopped:
             os.kill(pid, signal.SIGSTOP)
         shutil.copytree(one, two)
-        with driver(two, settings, broker, "run", "visiting") as second:
+        with driver(two, settings, broker, "run", "visiting", postgres=stack.postgres) as second:
             send(broker, cls, rows[60:])
             second.until(lambda: written().total() == 120, every=0.5)
 
@@ -133,3 +150,4 @@ def test_a_driver_that_comes_back_after_another_took_over_writes_nothing(
             assert second.interrupt() == 0
     assert set(written().values()) == {1}
     assert written().total() == 120
+    assert stored(stack.postgres, topic) == [Counter(row.visit for row in rows)] * 2

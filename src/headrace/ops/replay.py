@@ -11,6 +11,7 @@ from headrace.model.output import beside
 from headrace.model.topic import Topic
 from headrace.ops import endpoints
 from headrace.ops.run import AppRun, Say, Tell, launch, make_topics
+from headrace.ops.stores import stores_of
 from headrace.plan.horizon import horizon
 from headrace.plan.plan import Plan, build
 from headrace.spark.checkpoint import Checkpoint
@@ -61,6 +62,7 @@ def replay(
             mode="history",
             broker=broker,
             checkpoint=Checkpoint.of(settings.home, plan, flow),
+            stores=stores_of(flow, settings),
             span=span,
         )
         for flow in plan.flows

@@ -13,6 +13,7 @@ from headrace.model.app import App
 from headrace.model.topic import Topic
 from headrace.observe.snapshot import FlowSnapshot
 from headrace.ops import endpoints
+from headrace.ops.stores import stores_of
 from headrace.plan.modes import Mode
 from headrace.plan.plan import Plan, build
 from headrace.spark.checkpoint import Checkpoint
@@ -73,7 +74,14 @@ def run(
     plan = build(app)
     broker = endpoints.broker(settings)
     jobs = [
-        Job(plan=plan, flow=flow, mode=mode, broker=broker, checkpoint=Checkpoint.of(settings.home, plan, flow))
+        Job(
+            plan=plan,
+            flow=flow,
+            mode=mode,
+            broker=broker,
+            checkpoint=Checkpoint.of(settings.home, plan, flow),
+            stores=stores_of(flow, settings),
+        )
         for flow in plan.flows
     ]
     make_topics(broker, plan, app.topics, say)
@@ -87,8 +95,13 @@ def launch(
     plan: Plan, jobs: list[Job], settings: Settings, *, mode: Mode, spark: Spark | None, say: Say, tell: Tell
 ) -> AppRun:
     """Starts the jobs of a plan, all or none."""
-    for job in jobs:
-        job.checkpoint.open(job.flow).close()  # what would be refused is, before a JVM is started for nothing
+    for job in jobs:  # what would be refused is, before a JVM is started for nothing
+        job.checkpoint.open(job.flow).close()
+        for store in job.stores:
+            try:
+                store.open(job.id)
+            finally:
+                store.close()
     began = spark or start_spark(settings, profile=_PROFILE[mode], app_name=plan.app, tell=say)
     running = AppRun(plan, began, owns_spark=spark is None)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,6 +15,7 @@ from headrace.base.duration import duration, millis, show
 from headrace.base.errors import DeclarationError, FlowFailed, GuaranteeRefused, HeadraceError, ModeRefused, RunError
 from headrace.log.broker import Broker
 from headrace.log.dead import ROOMY
+from headrace.log.offsets import Place
 from headrace.model.declared import Node, Read, ReadTable
 from headrace.observe.snapshot import FlowSnapshot, PartitionSnapshot
 from headrace.plan.modes import Mode, why_not
@@ -45,7 +46,7 @@ LIVE_BATCH = 500_000
 _FINAL = (DeclarationError, RunError)
 _FINAL_CODES = (
     *("topic-missing", "topic-recreated", "records-lost", "state-version", "record-too-large"),
-    *("table-mismatch", "store-key-missing"),
+    *("table-mismatch", "store-key-missing", "store-lost"),
 )
 
 Tell = Callable[[FlowSnapshot], None]
@@ -53,11 +54,13 @@ Tell = Callable[[FlowSnapshot], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Which part of the log a run reads, and from when on it emits. None: from the beginning; to the end."""
+    """Which part of the log a run reads, and from when on it emits. None: from the beginning; to the end. `time_ends`:
+    where time goes when history is read; True: to its end, so that everything closes; False: nowhere."""
 
     start: datetime | None = None
-    until: datetime | None = None
+    until: datetime | Mapping[Place, int] | None = None
     emit_from: datetime | None = None
+    time_ends: datetime | bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +73,7 @@ class Job:
     broker: Broker
     checkpoint: Checkpoint
     stores: tuple[Store, ...] = ()  # as the flow has them, in that order
+    only_stores: bool = False  # topics get nothing, not even dead letters: they have it
     span: Span = Span()
     max_records: int | None = None
     interval: str = REALTIME_INTERVAL
@@ -85,8 +89,7 @@ class Job:
 
     @property
     def id(self) -> str:
-        """Who writes, to the broker, in the topic of commits and to stores."""
-        return f"{self.plan.app}/{self.plan.version}/{self.flow.name}"
+        return id_of(self.plan, self.flow)
 
     @property
     def weaker(self) -> dict[str, str]:
@@ -106,11 +109,16 @@ class Job:
         return {
             "topics": [_topic(step.node, self.flow.counts(step)) for step in self.flow.by_topic],
             "start": "earliest" if self.span.start is None else micros(self.span.start) // 1000,
-            "until": None if self.span.until is None else micros(self.span.until) // 1000,
+            "until": _until(self.span.until),
             "aligned": history,
-            "end_of_input": history,
+            "end_of_input": history and _ms(self.span.time_ends),
             "max_records": limit,
         }
+
+
+def id_of(plan: Plan, flow: Flow) -> str:
+    """Who writes, to the broker, in the topic of commits and to stores."""
+    return f"{plan.app}/{plan.version}/{flow.name}"
 
 
 def start(spark: Spark, job: Job) -> Any:
@@ -125,6 +133,8 @@ def start(spark: Spark, job: Job) -> Any:
         records = Compiler(job.plan, job.flow, Chain(spark), arrival=job.mode == "realtime").records(source)
         if job.span.emit_from is not None:
             records = records.where((records["time"] >= micros(job.span.emit_from)) | records["time"].isNull())
+        if job.only_stores:
+            records = records.where(records["topic"].isNull())
         writer = records.writeStream.outputMode("update").queryName(f"{job.plan.app}/{job.flow.name}")
         writer = writer.option("checkpointLocation", str(job.checkpoint.spark))
         roomy = client | {"max.request.size": str(ROOMY)}
@@ -173,6 +183,19 @@ def check_master(master: str, job: Job) -> None:
 
 def _committed(leaving: Exit) -> bool:
     return leaving.stored or leaving.guarantee != "at-least-once"
+
+
+def _until(bound: datetime | Mapping[Place, int] | None) -> Any:
+    if not isinstance(bound, Mapping):
+        return bound and _ms(bound)
+    offsets: dict[str, dict[int, int]] = {}
+    for (topic, partition), offset in bound.items():
+        offsets.setdefault(topic, {})[partition] = offset
+    return offsets
+
+
+def _ms(moment: datetime | bool) -> int | bool:
+    return moment if isinstance(moment, bool) else micros(moment) // 1000
 
 
 def _topic(read: Node, counts: bool) -> dict[str, Any]:

@@ -1,0 +1,36 @@
+"""The stores of a flow: your own where settings name them, else the embedded ones; the lake in its directory."""
+
+from __future__ import annotations
+
+from headrace.base.settings import Settings
+from headrace.model.target import LakeTable, ParquetFiles, PostgresTable, RedisKeys
+from headrace.ops import endpoints
+from headrace.plan.plan import Exit, Flow
+from headrace.stores.store import Store
+
+
+def stores_of(flow: Flow, settings: Settings) -> tuple[Store, ...]:
+    """In the order the flow commits them. No connection is made here."""
+    return tuple(store_of(leaving, settings) for leaving in flow.stores)
+
+
+def store_of(leaving: Exit, settings: Settings) -> Store:
+    columns, guarantee = leaving.columns, leaving.guarantee
+    match leaving.target:
+        case PostgresTable() as table:
+            from headrace.stores.postgres import postgres_store
+
+            return postgres_store(endpoints.postgres(settings), table, columns, guarantee)
+        case RedisKeys() as keys:
+            from headrace.stores.redis import redis_store
+
+            return redis_store(endpoints.redis(settings), keys, columns, guarantee)
+        case LakeTable() as table:
+            from headrace.stores.lake import lake_store
+
+            return lake_store(settings.lake, table, columns, guarantee)
+        case ParquetFiles() as files:
+            from headrace.stores.files import files_store
+
+            return files_store(settings.files, files, columns, guarantee)
+    raise AssertionError(f"{leaving.target} is no store")
