@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from psycopg import Connection, sql
 from pyarrow import csv
 
-from headrace.expr.types import BOOL, BYTES, TEXT, Column, Columns, ListType
+from headrace.expr.types import BOOL, BYTES, TEXT, TIME, Column, Columns, ListType, Type
 from headrace.model.target import GONE, ID, ROW_ID, PostgresTable
 from headrace.stores import staged, wire
 from headrace.stores.postgres_table import definitions, identifier
@@ -91,17 +91,22 @@ def rows_of(batch: Batch, target: PostgresTable, columns: Columns) -> Rows:
 def _csv(rows: pa.Table, columns: Columns) -> bytes:
     """Arrow puts all text in quotes, and null in none: so "" and null stay apart, as COPY reads them."""
     for place, column in enumerate(columns):
-        if isinstance(column.type, ListType):
-            lists = wire.values(rows[column.name], column.type)
-            texts = [None if one is None else wire.json(one).decode() for one in lists]
-        elif column.type == BYTES:
-            texts = [None if one is None else rf"\x{one.hex()}" for one in rows[column.name].to_pylist()]
-        else:
-            continue
-        rows = rows.set_column(place, column.name, pa.array(texts, pa.string()))
+        rows = rows.set_column(place, column.name, _copied(rows[column.name], column.type))
     written = BytesIO()
     csv.write_csv(rows, written, csv.WriteOptions(include_header=False))
     return written.getvalue()
+
+
+def _copied(column: pa.ChunkedArray, type: Type) -> pa.ChunkedArray | pa.Array:
+    """What Arrow does not write as PostgreSQL reads it; the session's zone is UTC."""
+    if type == TIME:
+        return wire.without_zone(column)
+    if type == BYTES:
+        return pa.array([None if one is None else rf"\x{one.hex()}" for one in column.to_pylist()], pa.string())
+    if isinstance(type, ListType):
+        lists = wire.values(column, type)
+        return pa.array([None if one is None else wire.json(one).decode() for one in lists], pa.string())
+    return column
 
 
 def _names(names: Iterable[str]) -> sql.Composed:

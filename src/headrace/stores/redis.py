@@ -25,16 +25,15 @@ from headrace.model.target import RedisKeys
 from headrace.stores import redis_catalogue
 from headrace.stores.away import patiently
 from headrace.stores.failpoint import reach
-from headrace.stores.redis_rows import Rows, rows_of
+from headrace.stores.redis_rows import NOTHING, pieces_of
 from headrace.stores.store import Batch, Store
 
-PIECE = 500
-"""Rows a call: Redis does nothing else meanwhile, about a millisecond. A batch of no more is written as a whole."""
 _PIPELINED = 20
+_SCANNED = 1_000
 _TIMEOUT = 10
 
-# KEYS: epochs, ledger, then one for each row. ARGV: owner, our number and name, flow, batch, the last batch we noted,
-# whether a batch that is noted is skipped, whether to note it, ttl in milliseconds or 0, then a value for each row.
+# KEYS: epochs, ledger. ARGV: owner, our number and name, flow, batch, the last batch we noted, whether a batch that is
+# noted is skipped, whether to note it, ttl in milliseconds or 0, a piece of rows.
 _WRITE = """
 local number, holder = string.match(redis.call('HGET', KEYS[1], ARGV[1]) or '0:', '^(%d+):(.*)$')
 if tonumber(number) < tonumber(ARGV[2]) then return 'lost' end
@@ -42,11 +41,11 @@ if number ~= ARGV[2] or holder ~= ARGV[3] then return 'fenced' end
 local last = tonumber(redis.call('HGET', KEYS[2], ARGV[4]) or -1)
 if last < tonumber(ARGV[6]) then return 'lost' end
 if ARGV[7] == '1' and last >= tonumber(ARGV[5]) then return 'known' end
-for row = 3, #KEYS do
-  local value = ARGV[row + 7]
-  if value == '' then redis.call('DEL', KEYS[row])
-  elseif ARGV[9] == '0' then redis.call('SET', KEYS[row], value)
-  else redis.call('SET', KEYS[row], value, 'PX', ARGV[9]) end
+local rows = cmsgpack.unpack(ARGV[10])
+for i = 1, #rows, 2 do
+  if rows[i + 1] == '' then redis.call('DEL', rows[i])
+  elseif ARGV[9] == '0' then redis.call('SET', rows[i], rows[i + 1])
+  else redis.call('SET', rows[i], rows[i + 1], 'PX', ARGV[9]) end
 end
 if ARGV[8] == '1' then redis.call('HSET', KEYS[2], ARGV[4], ARGV[5]) end
 return 'written'
@@ -102,19 +101,19 @@ class RedisStore(Store):
             self._connected()
 
     def commit(self, batch: Batch) -> None:
-        rows = rows_of(batch, self._target, self._columns)
+        pieces = pieces_of(batch, self._target, self._columns)
         with self._told(f"given batch {batch.number}"):
-            patiently(lambda: self._attempt(batch, rows), _passes)
+            patiently(lambda: self._attempt(batch, pieces), _passes)
 
     def drop(self) -> None:
         with self._told("dropped"), self._made() as client:
             client.eval(_CLOSE_ALL, 1, self._epochs)
             ours = re.sub(r"([*?\[\]\\])", r"\\\1", self._target.prefix) + "*"
-            cursor, found = client.scan(0, match=ours, count=PIECE)
+            cursor, found = client.scan(0, match=ours, count=_SCANNED)
             while cursor or found:
                 if found:
                     client.unlink(*found)
-                cursor, found = client.scan(cursor, match=ours, count=PIECE) if cursor else (0, [])
+                cursor, found = client.scan(cursor, match=ours, count=_SCANNED) if cursor else (0, [])
             client.delete(self._ledger)
             client.hdel(redis_catalogue.CATALOGUE, self._target.prefix)
         self.close()
@@ -126,36 +125,35 @@ class RedisStore(Store):
 
     # -- a batch
 
-    def _attempt(self, batch: Batch, rows: Rows) -> None:
+    def _attempt(self, batch: Batch, pieces: list[bytes]) -> None:
         try:
-            self._write(batch, rows)
+            self._write(batch, pieces)
         except redis.RedisError:
             self.close()  # what became of the last call is not known: the next connection gets another number
             raise
         reach("redis-after-commit", batch.number)
 
-    def _write(self, batch: Batch, rows: Rows) -> None:
+    def _write(self, batch: Batch, pieces: list[bytes]) -> None:
         """All pieces but the last, then the last with the note that the batch is whole; at most once the note first."""
         at_most_once, skip = self._guarantee == "at-most-once", self._guarantee == "exactly-once"
-        if at_most_once and not self._send(batch, [Rows(keys=[], values=[])], skip=True, note=True):
+        if at_most_once and not self._send(batch, [NOTHING], skip=True, note=True):
             return
         reach("redis-before-rows", batch.number)
-        *pieces, last = rows.pieces(PIECE)
-        for at in range(0, len(pieces), _PIPELINED):
-            if not self._send(batch, pieces[at : at + _PIPELINED], skip=skip):
+        *most, last = pieces
+        for at in range(0, len(most), _PIPELINED):
+            if not self._send(batch, most[at : at + _PIPELINED], skip=skip):
                 return
         reach("redis-after-rows", batch.number)
         self._send(batch, [last], skip=skip, note=not at_most_once)
 
-    def _send(self, batch: Batch, pieces: Sequence[Rows], *, skip: bool, note: bool = False) -> bool:
+    def _send(self, batch: Batch, pieces: Sequence[bytes], *, skip: bool, note: bool = False) -> bool:
         """Whether the rows were written. `skip`: not if the batch is noted. `note`: the batch is whole with them."""
         client = self._connected()
         pipe = client.pipeline(transaction=False)
         noted = self._noted.get(batch.flow, -1)
         head = self._owner, self._number, self._holder, batch.flow, batch.number, noted, int(skip), int(note), self._ttl
         for piece in pieces:
-            keys = [self._epochs, self._ledger, *piece.keys]
-            pipe.evalsha(self._scripts[_WRITE], len(keys), *keys, *head, *piece.values)
+            pipe.evalsha(self._scripts[_WRITE], 2, self._epochs, self._ledger, *head, piece)
         answers = {answer.decode() for answer in pipe.execute()}
         self._check(client, answers)
         if note and answers == {"written"} and self._guarantee != "at-most-once":

@@ -22,13 +22,19 @@ _PLAIN = 6
 def values(column: pa.ChunkedArray, type: Type) -> list[Any]:
     """All values of a column. What Arrow can write it writes itself, many times faster."""
     if type == TIME:
-        column = pc.strftime(column, "%Y-%m-%dT%H:%M:%SZ")
+        column = pc.binary_replace_slice(without_zone(column).cast(pa.string()), start=10, stop=11, replacement="T")
+        column = pc.binary_join_element_wise(column, "Z", "")
     elif isinstance(type, DecimalType) and type.scale <= _PLAIN:
         column = column.cast(pa.string())
     elif isinstance(type, DecimalType | ListType):
         return [_value(one, type) for one in column.to_pylist()]
     found: list[Any] = column.to_pylist()
     return found
+
+
+def without_zone(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The same times, all in UTC: Arrow writes times with a zone thirty times slower."""
+    return column.cast(pa.timestamp("us"))
 
 
 def _value(value: Any, type: Type) -> Any:
