@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+
+import psutil
 import pytest
 
 from headrace.base.settings import Settings
@@ -16,3 +21,21 @@ def postgres_url(settings: Settings) -> str:
 @pytest.fixture(scope="session")
 def redis_url(settings: Settings) -> str:
     return embedded.up(settings.home, settings.cache, parts=("redis",), foreground=True).redis
+
+
+@contextmanager
+def killed(settings: Settings, part: str) -> Iterator[None]:
+    """Kills a server as kill -9 does; it is started again while the block runs."""
+    (pid,) = (found.pid for found in embedded.status(settings.home) if found.name == part)
+    assert pid is not None
+    server = psutil.Process(pid)
+    server.kill()
+    server.wait(10)
+    again = Thread(
+        target=embedded.up, args=(settings.home, settings.cache), kwargs={"parts": (part,), "foreground": True}
+    )
+    again.start()
+    try:
+        yield
+    finally:
+        again.join()

@@ -11,12 +11,14 @@ import psycopg
 import pytest
 
 from headrace.base.errors import StoreRefused, StoreUnreachable, TableMismatch
+from headrace.base.settings import Settings
 from headrace.expr.types import Columns, ListType
 from headrace.model.output import Guarantee
 from headrace.model.target import PostgresTable, Target, postgres
 from headrace.stores.postgres import postgres_store
 from headrace.stores.store import Store
 from tests.stores.bench import SMALL, Bench, Row, by_key, from_wire
+from tests.stores.conftest import killed
 from tests.stores.contract import A, Appended, B, C, Keyed
 
 
@@ -168,3 +170,12 @@ def test_two_names_in_one_flow_do_not_fence_each_other(bench: PostgresBench, tmp
     two.commit(other.batch(0, [B]))
     assert (bench.rows(), other.rows()) == ([A], [B])
     other.close()
+
+
+def test_a_server_that_is_killed_is_waited_for_and_has_all_it_took(bench: PostgresBench, settings: Settings) -> None:
+    store = bench.store()
+    store.commit(bench.batch(0, [A]))
+    with killed(settings, "postgres"):
+        store.commit(bench.batch(1, [B]))
+    store.commit(bench.batch(1, [C]))
+    assert by_key(bench.rows()) == [A, B]

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from headrace.base.errors import StoreLost, StoreRefused, StoreUnreachable, TableMismatch
+from headrace.base.errors import Fenced, StoreLost, StoreRefused, StoreUnreachable, TableMismatch
+from headrace.base.settings import Settings
 from headrace.expr.types import INT, TEXT, Column, Columns
 from headrace.model.output import Guarantee
 from headrace.model.target import RedisKeys, Target
@@ -21,6 +22,7 @@ from headrace.stores.redis import redis_store
 from headrace.stores.redis_rows import key_texts
 from headrace.stores.store import Store
 from tests.stores.bench import SMALL, Bench, Row, by_key, from_wire
+from tests.stores.conftest import killed
 from tests.stores.contract import A, B, C, Keyed
 
 
@@ -136,6 +138,15 @@ def test_a_connection_that_was_cut_is_made_again(bench: RedisBench, client: redi
     assert by_key(bench.rows()) == [A, B]
 
 
+def test_an_older_driver_that_connects_again_is_fenced(bench: RedisBench, client: redis.Redis) -> None:
+    old, new = bench.store(), bench.store()
+    client.client_kill_filter(_type="normal", skipme=True)
+    with pytest.raises(Fenced):
+        old.commit(bench.batch(0, [A]))
+    new.commit(bench.batch(0, [B]))
+    assert bench.rows() == [B]
+
+
 def test_a_call_of_a_lost_connection_comes_too_late(bench: RedisBench, client: redis.Redis) -> None:
     """What the old connection still had under way carries the old number."""
     store = bench.store()
@@ -188,3 +199,12 @@ def test_a_redis_that_evicts_keys_is_refused(bench: RedisBench, client: redis.Re
     finally:
         client.config_set("maxmemory-policy", "noeviction")
         client.config_set("maxmemory", "0")
+
+
+def test_a_server_that_is_killed_is_waited_for_and_has_all_it_took(bench: RedisBench, settings: Settings) -> None:
+    store = bench.store()
+    store.commit(bench.batch(0, [A]))
+    with killed(settings, "redis"):
+        store.commit(bench.batch(1, [B]))
+    store.commit(bench.batch(1, [C]))
+    assert by_key(bench.rows()) == [A, B]

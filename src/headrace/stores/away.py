@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-PATIENCE = 5.0
-"""Seconds. A restart of PostgreSQL or Redis takes less; who waits longer is told, and starts the batch again."""
+PATIENCE = 15.0
+"""Seconds. PostgreSQL is back from a crash in less; who has waited that long is told, and starts the batch again."""
 _FIRST, _LONGEST = 0.05, 1.0
 
 

@@ -178,7 +178,7 @@ class PostgresStore(Store):
             if _passes(broken):
                 raise StoreUnreachable(
                     f"PostgreSQL at {_place(self._url)} does not answer",
-                    why=str(broken).strip().splitlines()[-1].strip(),
+                    why=_words(broken),
                     fix="start it: `headrace up` if it is the embedded one; the setting postgres.url says where it is",
                 ) from broken
             raise StoreRefused(
@@ -205,7 +205,7 @@ def _words(broken: psycopg.Error) -> str:
     if isinstance(broken, psycopg.ProgrammingError):  # its text may hold a piece of the password
         return "the URL cannot be read: write postgresql://user:password@host:port/database"
     fatal = re.search(r"FATAL:\s+(.*)", str(broken))
-    return fatal.group(1) if fatal else str(broken)
+    return fatal.group(1) if fatal else " ".join(str(broken).split())
 
 
 def _place(url: str) -> str:
