@@ -94,7 +94,7 @@ def test_b4_a_key_that_may_be_null_is_refused() -> None:
     [
         (hr.postgres("card_spend", key="a"), "card_spend_replay_20261115"),
         (hr.lake("pay"), "pay_replay_20261115"),
-        (hr.redis("spend:{a}"), "spend:{a}.replay-20261115"),
+        (hr.redis("spend:{a}"), "replay-20261115.spend:{a}"),
         (hr.App("bank").topic("alerts"), "alerts.replay-20261115"),
     ],
 )

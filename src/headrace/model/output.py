@@ -55,9 +55,12 @@ class Output:
 
 
 def beside(sink: Sink, version: str) -> Sink:
-    """The same place of another name, for another version's rows. What a store's name cannot hold becomes _."""
+    """The same place of another name, for another version's rows. What a store's name cannot hold becomes _. Keys in
+    Redis say it first: all that begins like the live ones belongs to them."""
     if isinstance(sink, PostgresTable | LakeTable | ParquetFiles):
         return replace(sink, name=f"{sink.name}_{re.sub(r'[^a-z0-9]+', '_', version.lower())}")
+    if isinstance(sink, RedisKeys):
+        return replace(sink, name=f"{version}.{sink.name}")
     return replace(sink, name=f"{sink.name}.{version}")
 
 
