@@ -86,6 +86,7 @@ def test_what_cannot_be_is_refused_at_the_users_line(make: Callable[[], Target],
         (lake("t", partition="day(n)"), "which is int"),
         (lake("t", partition="day(on)"), "the rows have no such column"),
         (lake("t", partition="day(at)", key="card_id"), "not in its key"),
+        (lake("t", partition="card_id", key="card_id"), "partitioned by the text card_id"),
     ],
 )
 def test_rows_that_do_not_fit_are_refused(target: Target, said: str) -> None:
@@ -96,6 +97,12 @@ def test_rows_that_do_not_fit_are_refused(target: Target, said: str) -> None:
 def test_rows_that_fit_pass() -> None:
     for target in (postgres("t", key="card_id, at"), redis("x:{n}"), lake("t", partition="day(at)"), files("t")):
         target.check(COLUMNS, None)
+
+
+def test_a_lake_keeps_parts_of_times_in_columns_of_their_own() -> None:
+    assert [part.name for part in lake("t", partition="card_id, hour(at)").partition] == ["card_id", "at_hour"]
+    with pytest.raises(BadStore, match="the rows have a column at_day"):
+        lake("t", partition="day(at)").check((*COLUMNS, Column("at_day", TEXT)), None)
 
 
 def test_names_of_our_own_columns_are_taken() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 import headrace as hr
 from headrace.base.errors import PartitionMismatch, StackDown, TopicMissing
@@ -133,6 +135,13 @@ def test_a_block_that_fails_commits_nothing_it_had_not_finished(settings: Settin
         fail_after_the_first()
     with hr.connect(app, settings) as c:
         assert first(c) == "p1"  # at least once: it was not finished, so it is read again
+
+
+def test_a_program_asks_the_lake(settings: Settings, broker: Broker, topic: str) -> None:
+    table = f"asked_{topic.replace('-', '_')}"
+    write_deltalake(str(settings.lake / table), pa.table({"n": [1, 2]}))
+    with hr.connect(hr.App("shop"), settings) as c:
+        assert c.query(f"select sum(n) as n from lake.{table}") == [{"n": 3}]
 
 
 def test_without_a_stack_the_error_says_how_to_start_one(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -9,7 +9,7 @@ from datetime import timedelta
 from headrace.base.duration import duration, show
 from headrace.base.errors import BadStore
 from headrace.base.where import Where, here
-from headrace.expr.types import TIME, Column, Columns, ListType
+from headrace.expr.types import BOOL, INT, TEXT, TIME, Column, Columns, DecimalType, ListType, Type
 from headrace.model.declaring import declaring
 
 GONE, EVENT_TIME, ID = "_gone", "_time", "_id"
@@ -121,6 +121,14 @@ class Part:
     column: str
     unit: str = ""  # empty: the value itself
 
+    @property
+    def name(self) -> str:
+        """The column of the table that it goes by: `at_day` for day(at)."""
+        return f"{self.column}_{self.unit}" if self.unit else self.column
+
+    def __str__(self) -> str:
+        return f"{self.unit}({self.column})" if self.unit else self.column
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeTable(Target):
@@ -142,16 +150,23 @@ class LakeTable(Target):
         by_name = {column.name: column for column in columns}
         for part in self.partition:
             found = by_name.get(part.column)
-            if found is None or isinstance(found.type, ListType) or (part.unit and found.type != TIME):
+            if found is None or not _divides(part, found.type):
                 has = "the rows have no such column" if found is None else f"which is {found.type}"
-                shown = f"{part.unit}({part.column})" if part.unit else part.column
-                raise BadStore(f"{self.label} is partitioned by {shown}, {has}",
-                               why="a partition is a column, or the year, month, day or hour of a time",
+                raise BadStore(f"{self.label} is partitioned by {part}, {has}",
+                               why="it can be text, an exact number, bool, or the year, month, day or hour of a time",
                                fix='partition="day(at)"', where=where)  # fmt: skip
+            if part.unit and part.name in by_name:
+                raise BadStore(f"{self.label} is partitioned by {part}, and the rows have a column {part.name}",
+                               why="the table keeps the partition in a column of that name",
+                               fix=f'rename it first: .select("..., {part.name} as ...")', where=where)  # fmt: skip
             if self.key and part.column not in self.key:
                 raise BadStore(f"{self.label} is partitioned by {part.column}, which is not in its key",
                                why="a row of the same key could come in another partition, and be there twice",
                                fix=f"add {part.column} to the key, or leave partition out", where=where)  # fmt: skip
+            if self.key and found.type == TEXT:
+                raise BadStore(f"{self.label} has a key, and is partitioned by the text {part.column}",
+                               why="Delta takes an empty text there for null, and would not find the row again",
+                               fix="partition by a time or a number, or leave partition out", where=where)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +218,11 @@ def lake(table: str, *, partition: str | None = None, key: str | None = None) ->
 def files(name: str) -> ParquetFiles:
     """Plain Parquet files, one directory a name."""
     return ParquetFiles(name=name, where=here())
+
+
+def _divides(part: Part, type: Type) -> bool:
+    """Whether a table can be partitioned by this: a value that has one form as text."""
+    return type == TIME if part.unit else type in (TEXT, INT, BOOL, TIME) or isinstance(type, DecimalType)
 
 
 def _check_name(name: str, where: Where | None) -> None:

@@ -17,7 +17,7 @@ from headrace.log.table import Table
 from headrace.model.app import App
 from headrace.model.table import Table as DeclaredTable
 from headrace.model.topic import Topic
-from headrace.ops import endpoints
+from headrace.ops import endpoints, query
 
 E = TypeVar("E")
 
@@ -32,17 +32,19 @@ def connect(app: App, settings: Settings | None = None) -> Client:
 
     Without `settings` they are read as the command line does: headrace.toml, then the environment.
     """
-    broker = endpoints.broker(settings or load())
+    settings = settings or load()
+    broker = endpoints.broker(settings)
     topics.ensure(broker, *app.topics)
-    return Client(app, broker)
+    return Client(app, broker, settings)
 
 
 class Client:
     """Producers, consumers and tables of one app; leaving the block closes all that it opened."""
 
-    def __init__(self, app: App, broker: Broker) -> None:
+    def __init__(self, app: App, broker: Broker, settings: Settings) -> None:
         self.app = app
         self.broker = broker
+        self._settings = settings
         self._opened = ExitStack()
         self._senders: dict[type | Topic, Producer] = {}
 
@@ -82,6 +84,10 @@ class Client:
         sender = self._sender(what)
         sender.mark(at, partition=partition)
         sender.flush()
+
+    def query(self, sql: str) -> list[dict[str, Any]]:
+        """Asks the lake in SQL: `c.query("select count(*) as n from lake.payments")`; one dict a row."""
+        return list(query.query(self._settings, sql).rows)
 
     def close(self) -> None:
         self._opened.close()

@@ -8,29 +8,22 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from headrace.base.ids import random_id
 from headrace.expr.types import Columns
 from headrace.model.target import LakeTable
-from headrace.stores import arrow, footer, lake_schema, staged
+from headrace.stores import arrow, footer, lake_schema, partition, staged
+from headrace.stores.partition import Values
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
     from deltalake.transaction import AddAction
-
-NULL = "__HIVE_DEFAULT_PARTITION__"
-"""The directory of rows whose partition is null, the same for every engine."""
-
-Values = Mapping[str, str | None]
-"""The partition of a file as the log writes it: column and value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +71,10 @@ def typed(rows: pa.Table, target: LakeTable, columns: Columns, *extra: str) -> p
     import pyarrow as pa
 
     fields = [*arrow.fields(columns), *(rows.schema.field(name) for name in extra)]
-    rows = rows.select([field.name for field in fields]).cast(pa.schema(fields))
+    before = rows = rows.select([field.name for field in fields]).cast(pa.schema(fields))
     for part in target.partition:
-        name, values = lake_schema.part_name(part), lake_schema.part_values(rows, part)
-        rows = (
-            rows.append_column(name, values)
-            if part.unit
-            else rows.set_column(rows.column_names.index(name), name, values)
-        )
+        rows = rows.drop_columns([] if part.unit else [part.column])
+        rows = rows.append_column(part.name, lake_schema.part_values(before, part))
     return rows
 
 
@@ -111,7 +100,7 @@ def _whole(metadata: pq.FileMetaData, target: LakeTable, columns: Columns) -> Va
         least, greatest = lake_schema.part_values(ends, part).to_pylist()
         if least != greatest:
             return None
-        values[lake_schema.part_name(part)] = _text(least)
+        values[part.name] = partition.text(least)
     return values
 
 
@@ -126,7 +115,7 @@ def _split(rows: pa.Table, target: LakeTable, columns: Columns) -> Iterator[tupl
     groups = ordered.group_by(names, use_threads=False).aggregate([([], "count_all")])
     start = 0
     for group in groups.to_pylist():
-        values = {name: _text(group[name]) for name in names}
+        values = {name: partition.text(group[name]) for name in names}
         yield values, ordered.slice(start, group["count_all"]).drop_columns(names)
         start += group["count_all"]
 
@@ -153,22 +142,10 @@ def _write(folder: Path, rows: pa.Table, values: Values) -> Placed:
 def _whole_or_not(folder: Path, values: Values) -> Iterator[str]:
     """A path that nobody else uses, a driver that was thought dead included. What could not be written to its end is
     removed: a full disk needs the space."""
-    parts = [f"{name}={NULL if value is None else quote(value, safe='')}" for name, value in values.items()]
-    path = "/".join([*parts, f"{random_id()}.parquet"])
+    path = str(PurePosixPath(partition.directory(values), f"{random_id()}.parquet"))
     (folder / path).parent.mkdir(parents=True, exist_ok=True)
     try:
         yield path
     except BaseException:
         (folder / path).unlink(missing_ok=True)
         raise
-
-
-def _text(value: Any) -> str | None:
-    """A value of a partition as Delta's log writes it."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
-    return value.isoformat() if isinstance(value, date) else str(value)

@@ -21,21 +21,12 @@ KEY = "headrace.key"
 def schema(target: LakeTable, columns: Columns) -> pa.Schema:
     import pyarrow as pa
 
-    parts = [pa.field(part_name(part), _part_type(part)) for part in target.partition if part.unit]
+    parts = [pa.field(part.name, _part_type(part)) for part in target.partition if part.unit]
     return pa.schema([*arrow.fields(columns), *parts])
 
 
-def part_name(part: Part) -> str:
-    """The column that a partition goes by: `at_day` for day(at).
-
-    >>> part_name(Part(column="at", unit="day"))
-    'at_day'
-    """
-    return f"{part.column}_{part.unit}" if part.unit else part.column
-
-
 def partitions(target: LakeTable) -> list[str]:
-    return [part_name(part) for part in target.partition]
+    return [part.name for part in target.partition]
 
 
 def part_values(rows: pa.Table, part: Part) -> pa.ChunkedArray:

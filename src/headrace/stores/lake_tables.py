@@ -5,12 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from urllib.parse import unquote
 
 from headrace.stores.lake_schema import KEY
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +30,12 @@ class TableInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The files of a table at one version, its columns, and which of them stand in the directories' names."""
+    """The files of a table at one version, each with the values of its partition, and the columns of all in Spark's
+    JSON, which is Delta's too."""
 
-    files: tuple[str, ...]
-    schema: pa.Schema
+    files: dict[str, tuple[Any, ...]]
     partition: tuple[str, ...]
+    schema: str
 
 
 def names(lake: Path) -> list[str]:
@@ -69,8 +68,7 @@ def snapshot(folder: Path) -> Snapshot:
     from deltalake import DeltaTable
 
     table = DeltaTable(str(folder))
-    return Snapshot(
-        files=tuple(table.file_uris()),
-        schema=pa.schema(table.schema()),
-        partition=tuple(table.metadata().partition_columns),
-    )
+    columns = tuple(table.metadata().partition_columns)
+    added = pa.table(table.get_add_actions()).to_pylist()
+    files = {str(folder / unquote(file["path"])): tuple(file["partition"][name] for name in columns) for file in added}
+    return Snapshot(files=files, partition=columns, schema=table.schema().to_json())
