@@ -163,6 +163,19 @@ def test_a_connection_that_was_cut_is_made_again(bench: PostgresBench) -> None:
     assert by_key(bench.rows()) == [A, B]
 
 
+def test_a_lock_of_somebody_else_is_waited_for_and_then_told(
+    bench: PostgresBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.stores.away.PATIENCE", 0.0)
+    store = bench.store()
+    with psycopg.connect(bench.url) as connection:
+        connection.execute(f"LOCK TABLE {bench.name}")
+        with pytest.raises(StoreUnreachable, match="waits for a lock"):
+            store.commit(bench.batch(0, [A]))
+    store.commit(bench.batch(0, [A]))
+    assert bench.rows() == [A]
+
+
 def test_two_names_in_one_flow_do_not_fence_each_other(bench: PostgresBench, tmp_path: Path) -> None:
     other = PostgresBench(tmp_path, bench.url, keyed=True)
     one, two = bench.store(), other.store()

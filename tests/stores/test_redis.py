@@ -127,6 +127,13 @@ def test_a_wrong_password_is_no_absence(bench: RedisBench) -> None:
         bench.store()
 
 
+def test_a_url_that_cannot_be_read_is_not_repeated(bench: RedisBench) -> None:
+    bench.url = "redis:secret"
+    with pytest.raises(StoreRefused, match="cannot be read") as told:
+        bench.store()
+    assert "secret" not in str(told.value)
+
+
 def test_a_connection_that_was_cut_is_made_again(bench: RedisBench, client: redis.Redis) -> None:
     store = bench.store()
     store.commit(bench.batch(0, [A]))
@@ -177,6 +184,16 @@ def test_a_redis_that_forgot_rows_stops_the_flow_until_it_is_rebuilt(bench: Redi
     store.drop()
     bench.store().commit(bench.batch(0, [A, B]))
     assert by_key(bench.rows()) == [A, B]
+
+
+def test_it_is_noticed_too_by_a_flow_that_was_started_again_meanwhile(bench: RedisBench, client: redis.Redis) -> None:
+    store = bench.store()
+    store.commit(bench.batch(0, [A]))
+    client.delete(f"headrace_epochs:{bench.target().name}")
+    client.hdel("headrace_stores", bench.target().prefix)
+    forget(bench, client)
+    with pytest.raises(StoreLost):
+        store.open("bank/v1/spend")
 
 
 def test_one_that_is_only_a_cache_goes_on(bench: RedisBench, client: redis.Redis) -> None:

@@ -47,9 +47,10 @@ _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext('headrace'))"
 _SESSION = """
     SET timezone = 'UTC'; SET lock_timeout = '2s'; SET client_min_messages = 'warning';
     SET idle_in_transaction_session_timeout = '60s'"""
-_PASSING = ("08", "57", "40", "55P03")
-"""SQL states of what passes by itself: the connection or the server is gone (08, 57), a deadlock (40), a lock that
-somebody else holds."""
+_GONE = ("08", "57")
+"""SQL states of a connection or a server that is gone."""
+_PASSING = (*_GONE, "40", "55P03")
+"""Those that pass by themselves: also a deadlock, and a lock that somebody else holds."""
 
 
 def postgres_store(
@@ -176,8 +177,9 @@ class PostgresStore(Store):
             yield
         except psycopg.Error as broken:
             if _passes(broken):
+                gone = broken.sqlstate is None or broken.sqlstate.startswith(_GONE)
                 raise StoreUnreachable(
-                    f"PostgreSQL at {_place(self._url)} does not answer",
+                    f"PostgreSQL at {_place(self._url)} {'does not answer' if gone else 'waits for a lock'}",
                     why=_words(broken),
                     fix="start it: `headrace up` if it is the embedded one; the setting postgres.url says where it is",
                 ) from broken

@@ -26,45 +26,12 @@ from headrace.stores import redis_catalogue
 from headrace.stores.away import patiently
 from headrace.stores.failpoint import reach
 from headrace.stores.redis_rows import NOTHING, pieces_of
+from headrace.stores.redis_scripts import CLOSE_ALL, TAKE, WRITE
 from headrace.stores.store import Batch, Store
 
 _PIPELINED = 20
 _SCANNED = 1_000
 _TIMEOUT = 10
-
-# KEYS: epochs, ledger. ARGV: owner, our number and name, flow, batch, the last batch we noted, whether a batch that is
-# noted is skipped, whether to note it, ttl in milliseconds or 0, a piece of rows.
-_WRITE = """
-local number, holder = string.match(redis.call('HGET', KEYS[1], ARGV[1]) or '0:', '^(%d+):(.*)$')
-if tonumber(number) < tonumber(ARGV[2]) then return 'lost' end
-if number ~= ARGV[2] or holder ~= ARGV[3] then return 'fenced' end
-local last = tonumber(redis.call('HGET', KEYS[2], ARGV[4]) or -1)
-if last < tonumber(ARGV[6]) then return 'lost' end
-if ARGV[7] == '1' and last >= tonumber(ARGV[5]) then return 'known' end
-local rows = cmsgpack.unpack(ARGV[10])
-for i = 1, #rows, 2 do
-  if rows[i + 1] == '' then redis.call('DEL', rows[i])
-  elseif ARGV[9] == '0' then redis.call('SET', rows[i], rows[i + 1])
-  else redis.call('SET', rows[i], rows[i + 1], 'PX', ARGV[9]) end
-end
-if ARGV[8] == '1' then redis.call('HSET', KEYS[2], ARGV[4], ARGV[5]) end
-return 'written'
-"""
-# KEYS: epochs. ARGV: owner, holder, and our number if we only connect again, else 0.
-_TAKE = """
-local number, holder = string.match(redis.call('HGET', KEYS[1], ARGV[1]) or '0:', '^(%d+):(.*)$')
-if tonumber(number) < tonumber(ARGV[3]) then return 'lost' end
-if ARGV[3] ~= '0' and holder ~= ARGV[2] then return 'fenced' end
-redis.call('HSET', KEYS[1], ARGV[1], (number + 1) .. ':' .. ARGV[2])
-return tostring(number + 1)
-"""
-# KEYS: epochs. After it nobody may write.
-_CLOSE_ALL = """
-for _, owner in ipairs(redis.call('HKEYS', KEYS[1])) do
-  local number = string.match(redis.call('HGET', KEYS[1], owner), '^(%d+)')
-  redis.call('HSET', KEYS[1], owner, (number + 1) .. ':')
-end
-"""
 
 
 def redis_store(url: str, target: RedisKeys, columns: Columns, guarantee: Guarantee = "exactly-once") -> RedisStore:
@@ -83,7 +50,7 @@ class RedisStore(Store):
         self._ledger = f"headrace_ledger:{target.name}"
         self._ttl = 0 if target.ttl is None else millis(target.ttl)
         self._owner = ""
-        self._holder = ""
+        self._name = ""
         self._number = 0
         self._noted: dict[str, int] = {}
         self._scripts: dict[str, str] = {}
@@ -91,14 +58,14 @@ class RedisStore(Store):
 
     def open(self, owner: str) -> None:
         self.close()
-        self._owner, self._holder, self._number = owner, random_id(), 0
-        self._noted.clear()
-        with self._told("opened"), self._made() as client:
+        self._owner, self._name = owner, random_id()
+        with self._told("opened"):
+            client = self._made()
             _check_server(client, self._target.label, self._guarantee)
             redis_catalogue.settle(client, self._target, self._columns)
             if redis_catalogue.is_lost(client, self._target) and self._guarantee != "at-most-once":
                 raise self._lost()
-            self._connected()
+            self._take(client, again=False)
 
     def commit(self, batch: Batch) -> None:
         pieces = pieces_of(batch, self._target, self._columns)
@@ -107,16 +74,18 @@ class RedisStore(Store):
 
     def drop(self) -> None:
         with self._told("dropped"), self._made() as client:
-            client.eval(_CLOSE_ALL, 1, self._epochs)
+            client.eval(CLOSE_ALL, 1, self._epochs)
             ours = re.sub(r"([*?\[\]\\])", r"\\\1", self._target.prefix) + "*"
-            cursor, found = client.scan(0, match=ours, count=_SCANNED)
-            while cursor or found:
+            cursor = None
+            while cursor != 0:
+                cursor, found = client.scan(cursor or 0, match=ours, count=_SCANNED)
                 if found:
                     client.unlink(*found)
-                cursor, found = client.scan(cursor, match=ours, count=_SCANNED) if cursor else (0, [])
             client.delete(self._ledger)
             client.hdel(redis_catalogue.CATALOGUE, self._target.prefix)
         self.close()
+        self._number = 0
+        self._noted.clear()
 
     def close(self) -> None:
         if self._client is not None:
@@ -151,9 +120,9 @@ class RedisStore(Store):
         client = self._connected()
         pipe = client.pipeline(transaction=False)
         noted = self._noted.get(batch.flow, -1)
-        head = self._owner, self._number, self._holder, batch.flow, batch.number, noted, int(skip), int(note), self._ttl
+        head = self._owner, self._number, self._name, batch.flow, batch.number, noted, int(skip), int(note), self._ttl
         for piece in pieces:
-            pipe.evalsha(self._scripts[_WRITE], 2, self._epochs, self._ledger, *head, piece)
+            pipe.evalsha(self._scripts[WRITE], 2, self._epochs, self._ledger, *head, piece)
         answers = {answer.decode() for answer in pipe.execute()}
         self._check(client, answers)
         if note and answers == {"written"} and self._guarantee != "at-most-once":
@@ -184,33 +153,39 @@ class RedisStore(Store):
     # -- the connection
 
     def _connected(self) -> redis.Redis:
-        """Scripts are loaded and our number is new with each connection."""
         if self._client is None:
-            client = self._made()
-            self._scripts = {text: client.script_load(text) for text in (_WRITE, _TAKE)}
-            self._take(client)
-            self._client = client
+            self._take(self._made(), again=True)
+        assert self._client is not None
         return self._client
 
-    def _take(self, client: redis.Redis) -> None:
-        call = self._scripts[_TAKE], 1, self._epochs, self._owner, self._holder
-        said = client.evalsha(*call, self._number).decode()
+    def _take(self, client: redis.Redis, *, again: bool) -> None:
+        """Scripts are loaded with each connection, and its number is new."""
+        self._scripts = {text: client.script_load(text) for text in (TAKE, WRITE)}
+        call = self._scripts[TAKE], 1, self._epochs, self._owner
+        said = client.evalsha(*call, self._number, self._name, int(again)).decode()
         if said == "lost" and self._guarantee == "at-most-once":
-            said = client.evalsha(*call, 0).decode()
+            said = client.evalsha(*call, 0, self._name, 0).decode()
         self._check(client, {said})
-        self._number = int(said)
+        self._number, self._client = int(said), client
 
     def _made(self) -> redis.Redis:
-        # Once: the client would try again by itself, and write what somebody else has overwritten since.
+        # Once: the client would try again by itself, and repeat a call that may have been carried out.
         how = {"socket_timeout": _TIMEOUT, "socket_connect_timeout": 3, "retry": Retry(NoBackoff(), 0)}
-        return redis.Redis.from_url(self._url, **how)
+        try:
+            return redis.Redis.from_url(self._url, **how)
+        except ValueError:  # its text may hold a piece of the password
+            raise StoreRefused(
+                f"{self._target.label} has no Redis",
+                why="the URL cannot be read",
+                fix="write redis://:password@host:port/0",
+            ) from None
 
     @contextmanager
     def _told(self, done: str) -> Iterator[None]:
         """Redis's errors in our words."""
         try:
             yield
-        except (redis.RedisError, ValueError) as broken:
+        except redis.RedisError as broken:
             if _passes(broken):
                 raise StoreUnreachable(
                     f"Redis at {_place(self._url)} does not answer",
@@ -219,9 +194,7 @@ class RedisStore(Store):
                 ) from broken
             raise StoreRefused(
                 f"{self._target.label} could not be {done}: Redis at {_place(self._url)} refused",
-                why=str(broken)
-                if isinstance(broken, redis.RedisError)
-                else "the URL cannot be read: write redis://...",
+                why=str(broken),
                 fix="correct what it says; the batch is not lost, and written then",
             ) from broken
 
@@ -229,14 +202,17 @@ class RedisStore(Store):
 def _check_server(client: redis.Redis, label: str, guarantee: Guarantee) -> None:
     """Refuses what would lose rows without a word."""
     told = client.info()
-    evicts = told["maxmemory"] > 0 and told["maxmemory_policy"].startswith("allkeys")
-    if told["redis_mode"] == "cluster" or (evicts and guarantee != "at-most-once"):
+    if told.get("redis_mode") == "cluster":
+        raise StoreRefused(
+            f"this Redis cannot hold {label}",
+            why="it is a cluster, and a script sees only the keys of one node",
+            fix="use a Redis of one node, with or without replicas",
+        )
+    if told["maxmemory"] and told["maxmemory_policy"].startswith("allkeys") and guarantee != "at-most-once":
         raise StoreRefused(
             f"this Redis cannot hold {label} {guarantee}",
-            why=f"it evicts keys that are in use ({told['maxmemory_policy']})"
-            if evicts
-            else "it is a cluster: its scripts cannot see the keys of other nodes",
-            fix='set maxmemory-policy to noeviction, or say guarantee="at-most-once"' if evicts else "use a single one",
+            why=f"it evicts keys that are in use (maxmemory-policy {told['maxmemory_policy']})",
+            fix='set maxmemory-policy to noeviction, or say guarantee="at-most-once"',
         )
 
 

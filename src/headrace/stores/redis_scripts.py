@@ -1,0 +1,47 @@
+"""What runs inside Redis: scripts, each carried out alone and as a whole. They answer with a word, or a number.
+
+An epoch is kept as "<number>:<name of the driver>". One that is lower than ours says that Redis has forgotten: 'lost'.
+"""
+
+from __future__ import annotations
+
+WRITE = """
+local owner, ours, name, flow, batch, noted, skip, note, ttl, rows = unpack(ARGV)
+local number, holder = string.match(redis.call('HGET', KEYS[1], owner) or '0:', '^(%d+):(.*)$')
+if tonumber(number) < tonumber(ours) then return 'lost' end
+if number ~= ours or holder ~= name then return 'fenced' end
+local last = tonumber(redis.call('HGET', KEYS[2], flow) or -1)
+if last < tonumber(noted) then return 'lost' end
+if skip == '1' and last >= tonumber(batch) then return 'known' end
+rows = cmsgpack.unpack(rows)
+for i = 1, #rows, 2 do
+  local key, value = rows[i], rows[i + 1]
+  if value == '' then redis.call('DEL', key)
+  elseif ttl == '0' then redis.call('SET', key, value)
+  else redis.call('SET', key, value, 'PX', ttl) end
+end
+if note == '1' then redis.call('HSET', KEYS[2], flow, batch) end
+return 'written'
+"""
+"""Writes a piece of rows (stores/redis_rows.py). KEYS: epochs, ledger. `ours`, `name`: who we are; `noted`: the last
+batch that we noted, or -1; `skip`: not if the batch is noted; `note`: it is whole with these rows; `ttl` in
+milliseconds, or 0."""
+
+TAKE = """
+local owner, ours, name, again = unpack(ARGV)
+local number, holder = string.match(redis.call('HGET', KEYS[1], owner) or '0:', '^(%d+):(.*)$')
+if tonumber(number) < tonumber(ours) then return 'lost' end
+if again == '1' and holder ~= name then return 'fenced' end
+redis.call('HSET', KEYS[1], owner, (number + 1) .. ':' .. name)
+return tostring(number + 1)
+"""
+"""Gives the next number to a driver. KEYS: epochs. `ours`: the last number it had, or 0; `again`: it had the store, and
+only connects again."""
+
+CLOSE_ALL = """
+for _, owner in ipairs(redis.call('HKEYS', KEYS[1])) do
+  local number = string.match(redis.call('HGET', KEYS[1], owner), '^(%d+)')
+  redis.call('HSET', KEYS[1], owner, (number + 1) .. ':')
+end
+"""
+"""Takes the store from everybody. KEYS: epochs."""
