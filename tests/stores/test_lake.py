@@ -237,6 +237,15 @@ def test_changes_by_key_can_be_read(tmp_path: Path) -> None:
     ]
 
 
+def test_a_batch_that_changes_nothing_is_noted_too(tmp_path: Path) -> None:
+    bench = KeyedBench(tmp_path)
+    made = bench.store()
+    made.commit(bench.batch(0, [{"k": "a", "n": 1}]))
+    made.commit(bench.batch(1, [{"k": "never", "_gone": True}]))
+    made.commit(bench.batch(1, [{"k": "b", "n": 2}]))
+    assert bench.rows() == [{"k": "a", "n": 1}]
+
+
 def test_small_files_become_large_ones_and_no_reader_loses_its_files(
     lakes: LakeBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,8 +276,9 @@ def test_notes_outlive_checkpoints_of_the_log(lakes: LakeBench, monkeypatch: pyt
 
 
 def test_a_refused_batch_leaves_no_files(lakes: LakeBench) -> None:
-    old = lakes.store()
-    lakes.store()
-    with pytest.raises(Fenced):
-        old.commit(lakes.batch(0, [{"k": "a", "n": 1}]))
+    with lakes.driver(lakes.batch(0, [{"k": "a", "n": 1}]), failpoint="after-rows@0@stop") as zombie:
+        zombie.await_stop()
+        assert len(list(lakes.path.glob("*.parquet"))) == 1
+        lakes.store()
+        assert zombie.go_on() == "fenced"
     assert list(lakes.path.glob("*.parquet")) == []
