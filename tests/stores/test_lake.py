@@ -211,6 +211,8 @@ def test_a_table_that_was_removed_while_the_flow_runs_is_missed(lakes: LakeBench
     lakes.path.rename(lakes.path.with_name("elsewhere"))
     with pytest.raises(StoreLost, match="is gone"):
         made.commit(lakes.batch(1, [{"k": "b", "n": 2}]))
+    with pytest.raises(StoreLost, match="is gone"):
+        made.open(OWNER)
     assert not lakes.path.exists()
 
 

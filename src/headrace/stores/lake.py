@@ -101,6 +101,8 @@ class LakeStore(Store):
         from deltalake import Field
 
         if not self._there():
+            if self._table:  # a table made anew would lack what this flow has written
+                raise self._gone()
             self._create(lake_schema.schema(self._target, self._columns), mode="ignore")
         elif DROPPED in self._load().metadata().configuration:
             self._create(lake_schema.schema(self._target, self._columns), mode="overwrite")
@@ -286,14 +288,17 @@ class LakeStore(Store):
         except (DeltaError, OSError) as failed:
             raise self._told(failed) from failed
 
+    def _gone(self) -> StoreLost:
+        return StoreLost(
+            f"{self._target.label} is gone",
+            why=f"somebody removed {self._folder} while the flow ran",
+            fix=f"put it back, or fill it from the log: `headrace rebuild {self._target.label}`",
+        )
+
     def _told(self, failed: Exception) -> HeadraceError:
         words = " ".join(str(failed).split())
         if self._opened is not None and not self._there():
-            return StoreLost(
-                f"{self._target.label} is gone",
-                why=f"somebody removed {self._folder} while the flow ran",
-                fix=f"put it back, or fill it from the log: `headrace rebuild {self._target.label}`",
-            )
+            return self._gone()
         number = getattr(failed, "errno", None)
         if number in (errno.ENOSPC, errno.EDQUOT) or f"os error {errno.ENOSPC}" in words:
             return DiskFull(
