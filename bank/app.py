@@ -32,4 +32,8 @@ spend = (
     .agg(spent=hr.sum("amount"), times=hr.count(), terminals=hr.distinct("terminal_id"))
 )
 spend.to(bank.topic("card-spend"))
+spend.to(hr.postgres("card_spend", key="card_id, window_start"))
 spend.late.to(bank.topic("card-spend-late"))
+
+# Every payment, for the questions of later: headrace query "select country, sum(amount) from lake.payments group by 1"
+payments.to(hr.lake("payments", partition="day(at)"))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 import headrace as hr
@@ -17,6 +18,7 @@ from headrace.log.codec import Codec
 from headrace.log.read import read
 from headrace.log.topics import ensure, widths
 from headrace.model.topic import Topic
+from headrace.stack.stack import Addresses
 from tests.cli.conftest import Headrace
 from tests.spark.driving import driver
 from tests.spark.flowing import until
@@ -28,7 +30,7 @@ BANK = Path(__file__).parents[2] / "bank" / "app.py"
 def bank(tmp_path: Path, topic: str) -> Path:
     """The bank, word for word, with topics of this test's own."""
     (tmp_path / "bank").mkdir()
-    text = BANK.read_text().replace('"payments"', f'"{topic}"').replace('"card-spend', f'"{topic}-spend')
+    text = BANK.read_text().replace('topic="payments"', f'topic="{topic}"').replace('"card-spend', f'"{topic}-spend')
     (tmp_path / "bank" / "app.py").write_text(text)
     return tmp_path
 
@@ -52,11 +54,13 @@ def spend(broker: Broker, topic: str) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 @pytest.mark.timeout(300)  # two drivers start from nothing, maybe on a busy machine
-def test_run_the_bank_live_and_replay_it(settings: Settings, broker: Broker, topic: str, bank: Path) -> None:
+def test_run_the_bank_live_and_replay_it(
+    headrace: Headrace, settings: Settings, broker: Broker, stack: Addresses, topic: str, bank: Path
+) -> None:
     ensure(broker, Topic(name=topic, partitions=1))
     start = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=6)
     at = lambda minutes: start + timedelta(minutes=minutes)  # noqa: E731
-    with driver(bank, settings, broker, "run", "bank") as live:
+    with driver(bank, settings, broker, "run", "bank", postgres=stack.postgres) as live:
         pay(
             broker,
             topic,
@@ -83,13 +87,21 @@ def test_run_the_bank_live_and_replay_it(settings: Settings, broker: Broker, top
     told = spend(broker, f"{topic}-spend")
     assert len(told) == 24  # twelve hopping windows a payment
     assert told["c1", text(start)]["spent"] == "10.00"
+    with psycopg.connect(stack.postgres) as database:
+        stored = database.execute("select card_id, window_start, spent from card_spend").fetchall()
+    assert {(card, text(at), str(spent)) for card, at, spent in stored} == {(*w, told[w]["spent"]) for w in told}
+    asked = "select count(*) as times, sum(amount) as paid from lake.payments"
+    said = headrace("--set", f"home={bank / 'home'}", "query", asked, "--json")
+    assert said.json == [{"times": 5, "paid": "22.00"}]
 
     # when history is read again from the second hour on
-    with driver(bank, settings, broker, "replay", "bank", "--from", text(at(60)), "--into", "again") as again:
+    command = ("replay", "bank", "--from", text(at(60)), "--into", "again")
+    with driver(bank, settings, broker, *command, postgres=stack.postgres) as again:
         assert again.ended() == 0
     words = "".join(again.err)
     assert f"reading from {at(60) - timedelta(minutes=70, seconds=30):%Y-%m-%d %H:%M:%S} UTC" in words
-    assert f"replayed into {topic}-spend.again, {topic}-spend-late.again" in words
+    into = f"{topic}-spend.again, postgres:card_spend_again, {topic}-spend-late.again, lake:payments_again"
+    assert f"replayed into {into}" in words
     replayed = spend(broker, f"{topic}-spend.again")
     assert replayed.items() >= {window: row for window, row in told.items() if row["window_end"] > text(at(60))}.items()
     assert min(row["window_end"] for row in replayed.values()) > text(at(60))

@@ -14,6 +14,7 @@ from headrace.model.topic import Topic
 from headrace.observe.snapshot import FlowSnapshot
 from headrace.ops import endpoints
 from headrace.ops.stores import stores_of
+from headrace.plan import modes
 from headrace.plan.modes import Mode
 from headrace.plan.plan import Plan, build
 from headrace.spark.checkpoint import Checkpoint
@@ -72,6 +73,8 @@ def run(
 ) -> AppRun:
     """Starts an app from where it stopped; `fresh` forgets its state and begins anew."""
     plan = build(app)
+    for flow in plan.flows:  # before anything is asked whether it is there
+        modes.check(flow, mode)
     broker = endpoints.broker(settings)
     jobs = [
         Job(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from headrace.base.errors import ModeRefused
 from headrace.model import changing, declared
 from headrace.plan.plan import Flow
 
@@ -17,10 +18,19 @@ def why_not(flow: Flow, mode: Mode) -> tuple[str, ...]:
     if mode == "realtime":
         words = "is written at most once, and an interval that is cut off is written again (rule R5)"
         found += [f"{e.target.name} {words}" for e in flow.exits if not e.stored and e.guarantee == "at-most-once"]
-        words = "gets whole batches, and rows leave one by one; send them to a topic, and from there by a live flow"
-        if flow.stores:
-            found.append(f"{', '.join(e.target.label for e in flow.stores)} {words}")
+        words = "takes whole batches, and rows leave one by one; send them to a topic, and from there by a live flow"
+        found += [f"{e.target.label} {words}" for e in flow.stores]
     return tuple(found)
+
+
+def check(flow: Flow, mode: Mode) -> None:
+    """Raises ModeRefused with all reasons against it."""
+    if reasons := why_not(flow, mode):
+        raise ModeRefused(
+            f"{flow.name} cannot run as {mode}",
+            why="; ".join(reasons),
+            fix="`headrace explain` shows which modes each flow allows",
+        )
 
 
 def _history(step: object) -> list[str]:

@@ -18,7 +18,8 @@ from headrace.log.dead import ROOMY
 from headrace.log.offsets import Place
 from headrace.model.declared import Node, Read, ReadTable
 from headrace.observe.snapshot import FlowSnapshot, PartitionSnapshot
-from headrace.plan.modes import Mode, why_not
+from headrace.plan import modes
+from headrace.plan.modes import Mode
 from headrace.plan.plan import Exit, Flow, Plan
 from headrace.spark.chain import Chain, fields
 from headrace.spark.checkpoint import Checkpoint, Held
@@ -79,13 +80,7 @@ class Job:
     interval: str = REALTIME_INTERVAL
 
     def __post_init__(self) -> None:
-        reasons = why_not(self.flow, self.mode)
-        if reasons:
-            raise ModeRefused(
-                f"{self.flow.name} cannot run as {self.mode}",
-                why="; ".join(reasons),
-                fix="`headrace explain` shows which modes each flow allows",
-            )
+        modes.check(self.flow, self.mode)
 
     @property
     def id(self) -> str:
