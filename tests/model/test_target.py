@@ -105,6 +105,14 @@ def test_a_lake_keeps_parts_of_times_in_columns_of_their_own() -> None:
         lake("t", partition="day(at)").check((*COLUMNS, Column("at_day", TEXT)), None)
 
 
+def test_a_name_that_postgresql_would_cut_is_refused() -> None:
+    columns = (Column("x" * 63, INT), Column("é" * 32, INT))
+    postgres("t").check(columns[:1], None)
+    lake("t").check(columns, None)
+    with pytest.raises(BadStore, match="too long a name for postgres:t"):
+        postgres("t").check(columns, None)
+
+
 def test_names_of_our_own_columns_are_taken() -> None:
     with pytest.raises(BadStore, match="'_time' cannot go to files:t"):
         files("t").check((Column("_time", INT),), None)

@@ -21,6 +21,9 @@ from tests.stores.bench import SMALL, Bench, Row, by_key, from_wire
 from tests.stores.conftest import killed
 from tests.stores.contract import A, Appended, B, C, Keyed
 
+CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'headrace %'"
+"""Ends all sessions of stores."""
+
 
 class PostgresBench(Bench):
     def __init__(self, folder: Path, url: str, *, keyed: bool) -> None:
@@ -155,12 +158,19 @@ def test_text_with_nul_is_refused_not_changed(bench: PostgresBench) -> None:
 def test_a_connection_that_was_cut_is_made_again(bench: PostgresBench) -> None:
     store = bench.store()
     store.commit(bench.batch(0, [A]))
-    cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'headrace %'"
-    run(bench, cut)
+    run(bench, CUT)
     store.commit(bench.batch(1, [B]))
-    run(bench, cut)
+    run(bench, CUT)
     store.commit(bench.batch(1, [C]))
     assert by_key(bench.rows()) == [A, B]
+
+
+def test_a_driver_that_stood_still_for_too_long_writes_its_batch_again(bench: PostgresBench) -> None:
+    with bench.driver(bench.batch(0, [A]), failpoint="before-rows@0@stop") as slow:
+        slow.await_stop()
+        run(bench, CUT)
+        assert slow.go_on() == "ok"
+    assert bench.rows() == [A]
 
 
 def test_a_lock_of_somebody_else_is_waited_for_and_then_told(

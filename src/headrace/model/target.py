@@ -17,7 +17,8 @@ GONE, EVENT_TIME, ID = "_gone", "_time", "_id"
 ROW_ID = "hr_id"
 """The column of a table without key that holds the stable id of a row (rule D2)."""
 
-_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_LONGEST = 63
+_NAME = re.compile(rf"[a-z_][a-z0-9_]{{0,{_LONGEST - 1}}}")
 _OURS = "headrace_"
 _PLACE = re.compile(r"\{([^{}]*)\}")
 _PART = re.compile(r"(?:(year|month|day|hour)\(\s*(\w+)\s*\)|(\w+))")
@@ -81,6 +82,14 @@ class PostgresTable(Target):
                            where=self.where)  # fmt: skip
         for part in parts:
             _check_name(part, self.where)
+
+    def check(self, columns: Columns, where: Where | None) -> None:
+        Target.check(self, columns, where)  # a class with slots is made anew, so super() would not know it
+        for column in columns:
+            if len(column.name.encode()) > _LONGEST:
+                raise BadStore(f"the column {column.name} has too long a name for {self.label}",
+                               why=f"PostgreSQL cuts names at {_LONGEST} bytes",
+                               fix='.select("..., ... as short")', where=where)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +155,7 @@ class LakeTable(Target):
         _check_name(self.name, self.where)
 
     def check(self, columns: Columns, where: Where | None) -> None:
-        Target.check(self, columns, where)  # a class with slots is made anew, so super() would not know it
+        Target.check(self, columns, where)
         by_name = {column.name: column for column in columns}
         for part in self.partition:
             found = by_name.get(part.column)

@@ -47,8 +47,8 @@ _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext('headrace'))"
 _SESSION = """
     SET timezone = 'UTC'; SET lock_timeout = '2s'; SET client_min_messages = 'warning';
     SET idle_in_transaction_session_timeout = '60s'"""
-_GONE = ("08", "57")
-"""SQL states of a connection or a server that is gone."""
+_GONE = ("08", "57", "25P03")
+"""SQL states of a connection or a server that is gone; the last: we stood still in a transaction for too long."""
 _PASSING = (*_GONE, "40", "55P03")
 """Those that pass by themselves: also a deadlock, and a lock that somebody else holds."""
 
@@ -192,10 +192,10 @@ class PostgresStore(Store):
 
 def _passes(broken: Exception) -> bool:
     """Whether it may work in a moment. While a connection is being made, PostgreSQL gives its reasons only as text."""
+    if isinstance(broken, psycopg.Error) and broken.sqlstate is not None:
+        return broken.sqlstate.startswith(_PASSING)
     if not isinstance(broken, psycopg.OperationalError):
         return False
-    if broken.sqlstate is not None:
-        return broken.sqlstate.startswith(_PASSING)
     said = str(broken)
     return "FATAL:" not in said or "the database system is" in said  # starting up, shutting down, in recovery
 
