@@ -59,6 +59,23 @@ def test_a_table_with_partitions_of_any_value(spark: Spark, tmp_path: Path) -> N
     assert {row.at_day for row in found.select("at_day").collect()} == {date(2026, 11, 3), date(2026, 11, 4)}
 
 
+def test_what_spark_writes_becomes_a_file_of_the_table_as_it_is(spark: Spark, tmp_path: Path) -> None:
+    store = lake_store(tmp_path, lake("pay", partition="day(at), k"), COLUMNS)
+    store.open("bank/v1/pay")
+    rows = spark.session.sql("""
+        select 'a' as k, id as n, cast(12.50 as decimal(18, 2)) as spent, array('x') as tags,
+        timestamp '2026-11-03 23:59:59.999999' as at from range(3)""")
+    rows.coalesce(1).write.parquet(str(tmp_path / "staged"))
+    (file,) = (tmp_path / "staged").glob("*.parquet")
+    store.commit(Batch(flow="q", number=0, files=(file,)))
+    assert file.stat().st_nlink == 2
+    told = pa.table(DeltaTable(str(tmp_path / "pay")).get_add_actions(flatten=True)).to_pylist()[0]
+    assert (told["num_records"], told["min.n"], told["max.n"]) == (3, 0, 2)
+    assert told["max.at"] == datetime(2026, 11, 3, 23, 59, 59, 999_999, tzinfo=UTC)
+    (count,) = lake_sql.ask(tmp_path, "select count(*) as n, sum(spent) as s from lake.pay where k = 'a'").rows
+    assert count == {"n": 3, "s": Decimal("37.50")}
+
+
 def test_two_files_of_one_name_are_refused(spark: Spark, tmp_path: Path) -> None:
     adds = []
     for value in ("a", "b"):
