@@ -6,18 +6,17 @@ the epochs of drivers, the claims of at-most-once, and files that are being writ
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from headrace.base.errors import DiskFull, Fenced, StoreRefused, TableMismatch
+from headrace.base.errors import Fenced, TableMismatch
 from headrace.base.ids import random_id, stable_id
 from headrace.expr.types import Columns
 from headrace.model.output import Guarantee
 from headrace.model.target import ID, ROW_ID, ParquetFiles
-from headrace.stores import arrow, staged
+from headrace.stores import arrow, disk, staged
 from headrace.stores.failpoint import reach
 from headrace.stores.store import Batch, Store
 
@@ -138,14 +137,4 @@ class FilesStore(Store):
         try:
             yield
         except OSError as failed:
-            if failed.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise DiskFull(
-                    f"{self._target.label} cannot be written: the disk is full",
-                    why=f"{self._folder}: {failed}",
-                    fix="free some space and start the flow again; it goes on where it was",
-                ) from failed
-            raise StoreRefused(
-                f"{self._target.label} cannot be written",
-                why=f"{self._folder}: {failed}",
-                fix="give the user of this process the right to write there, or set files.path",
-            ) from failed
+            raise disk.told(failed, self._target.label, self._folder, "files.path") from failed

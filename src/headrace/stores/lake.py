@@ -8,26 +8,17 @@ others do not collide with ours: ours goes on top.
 
 from __future__ import annotations
 
-import errno
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from headrace.base.errors import (
-    DiskFull,
-    Fenced,
-    HeadraceError,
-    StoreLost,
-    StoreRefused,
-    StoreUnreachable,
-    TableMismatch,
-)
+from headrace.base.errors import Fenced, StoreLost, StoreRefused, TableMismatch
 from headrace.expr.types import Columns
 from headrace.model.output import Guarantee
 from headrace.model.target import GONE, LakeTable
-from headrace.stores import lake_files, lake_schema, staged
+from headrace.stores import disk, lake_files, lake_schema, staged
 from headrace.stores.failpoint import reach
 from headrace.stores.lake_files import Placed
 from headrace.stores.store import Batch, Store
@@ -134,10 +125,9 @@ class LakeStore(Store):
         return table
 
     def _ready(self, batch: Batch) -> DeltaTable:
+        """The same, at the worst moment to be stopped: Delta itself must find what comes in between."""
         table = self._mine()
-        reach(
-            "lake-after-rows", batch.number
-        )  # the worst moment to be stopped at: Delta must find what came in between
+        reach("lake-after-rows", batch.number)
         return table
 
     def _noted(self, batch: Batch) -> bool:
@@ -153,8 +143,8 @@ class LakeStore(Store):
             self._repeat(lambda: self._enter(self._ready(batch), placed, batch))
         except BaseException:
             # Delta may have failed after the entry was made, and a file that the log names must stay.
-            named = set(self._load().file_uris())
-            lake_files.remove(self._folder, [file for file in placed if str(self._folder / file.path) not in named])
+            named = {Path(file).name for file in self._load().file_uris()}
+            lake_files.remove(self._folder, [file for file in placed if Path(file.path).name not in named])
             raise
 
     def _upsert(self, batch: Batch) -> None:
@@ -286,7 +276,9 @@ class LakeStore(Store):
         try:
             yield
         except (DeltaError, OSError) as failed:
-            raise self._told(failed) from failed
+            if self._opened is not None and not self._there():
+                raise self._gone() from failed
+            raise disk.told(failed, self._target.label, self._folder, "lake.path") from failed
 
     def _gone(self) -> StoreLost:
         return StoreLost(
@@ -294,22 +286,3 @@ class LakeStore(Store):
             why=f"somebody removed {self._folder} while the flow ran",
             fix=f"put it back, or fill it from the log: `headrace rebuild {self._target.label}`",
         )
-
-    def _told(self, failed: Exception) -> HeadraceError:
-        words = " ".join(str(failed).split())
-        if self._opened is not None and not self._there():
-            return self._gone()
-        number = getattr(failed, "errno", None)
-        if number in (errno.ENOSPC, errno.EDQUOT) or f"os error {errno.ENOSPC}" in words:
-            return DiskFull(
-                f"{self._target.label} cannot be written: the disk is full",
-                why=f"{self._folder}: {words}",
-                fix="free some space and start the flow again; it goes on where it was, and nothing is there by half",
-            )
-        if isinstance(failed, PermissionError) or f"os error {errno.EACCES}" in words:
-            return StoreRefused(
-                f"{self._target.label} may not be written",
-                why=f"{self._folder}: {words}",
-                fix="give the user of this process the right to write there, or set lake.path",
-            )
-        return StoreUnreachable(f"{self._target.label} failed", why=f"{self._folder}: {words}", fix="see the why")
