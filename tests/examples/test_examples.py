@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from headrace.base.settings import load
+from headrace.base.settings import Settings, load
+from headrace.log.broker import Broker
 from headrace.ops.apps import find
 from headrace.plan.plan import build
 from tests.docs.page import ROOT, blocks
 
 APPS = sorted((ROOT / "examples").glob("*.py"))
+GUARANTEES = ROOT / "examples" / "guarantees.py"
+"""The one that kills drivers, and so needs a broker."""
 
 
 def _name(app: Path) -> str:
@@ -39,11 +44,27 @@ def test_it_declares_what_its_page_declares(app: Path) -> None:
     assert declaration in app.read_text("utf-8")
 
 
-@pytest.mark.parametrize("app", APPS, ids=_name)
+@pytest.mark.parametrize("app", [app for app in APPS if app != GUARANTEES], ids=_name)
 def test_it_prints_the_table_that_its_page_shows(app: Path) -> None:
     ran = subprocess.run([sys.executable, "-W", "error", str(app)], capture_output=True, text=True, timeout=60)
     assert ran.stderr == ""
     assert ran.stdout == blocks(_page(app).read_text("utf-8"))[-1].output
+
+
+def test_a_kill_loses_repeats_or_does_neither_as_the_page_shows(settings: Settings, broker: Broker) -> None:
+    on_our_broker = os.environ | {
+        "HEADRACE__KAFKA__BOOTSTRAP": broker.bootstrap,
+        "HEADRACE__SPARK__DRIVER_MEMORY": "1g",
+        "HEADRACE__CACHE": str(settings.cache),
+        "PYTHONWARNINGS": "error",
+    }
+    ran = subprocess.run(
+        [sys.executable, str(GUARANTEES)], capture_output=True, text=True, timeout=280, env=on_our_broker
+    )
+    assert ran.stderr == ""
+    assert ran.stdout in re.findall(
+        r"^```text\n(.*?)^```", _page(GUARANTEES).read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
 
 
 @pytest.mark.parametrize("app", APPS, ids=_name)
