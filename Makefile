@@ -39,6 +39,9 @@ lint: $(VENV)/ready  ## style and types
 
 check: lint test  ## lint, types, import rules, tests
 
+chaos: setup  ## kill, stop and cut everything for half an hour, then the verdict
+	@$(BIN)/headrace chaos --minutes 30
+
 bench: setup  ## speed, as ratios measured side by side
 	@for b in benchmarks/*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
 
@@ -50,4 +53,4 @@ clean:  ## stops the stack, removes what was made here (not the user's cache)
 	@[ ! -x $(BIN)/headrace ] || $(BIN)/headrace down --quiet || true
 	@rm -rf $(VENV) .headrace .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.PHONY: help setup run test soak lint check bench lock clean
+.PHONY: help setup run test soak lint check chaos bench lock clean

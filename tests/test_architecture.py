@@ -25,7 +25,8 @@ MAY: dict[str, set[str]] = {
     "observe": {"base", "model", "plan"},
     "spark": {"base", "expr", "model", "steps", "plan", "log", "stores", "stack", "observe"},
     "ops": {"base", "expr", "model", "steps", "plan", "reference", "log", "stores", "stack", "observe", "spark"},
-    "cli": {"base", "observe", "ops"},
+    "chaos": {"base", "model", "log", "stores", "stack", "spark"},
+    "cli": {"base", "observe", "ops", "chaos"},
     "testing": {"base", "expr", "model", "steps", "plan", "reference"},
 }
 
@@ -37,8 +38,8 @@ ONLY: dict[str, set[str]] = {
     "sqlglot": {"expr"},
     "typer": {"cli"},
     "rich": {"cli"},
-    "psycopg": {"stores", "stack"},
-    "redis": {"stores", "stack"},
+    "psycopg": {"stores", "stack", "chaos"},
+    "redis": {"stores", "stack", "chaos"},
     "deltalake": {"stores"},
     "duckdb": {"stores"},
 }

@@ -80,6 +80,7 @@ class Kafka(Part):
     cluster: Cluster
     controllers: tuple[int, ...]  # the controllers' ports of the whole cluster, by node
     fetch: Fetch
+    door: int = 0  # the port at which clients are told to come, where something stands in front; 0: its own
 
     corrupt: ClassVar[tuple[str, ...]] = (
         "meta.properties",
@@ -131,7 +132,7 @@ class Kafka(Part):
                 f"{node}@{LOOPBACK}:{port}" for node, port in enumerate(self.controllers, 1)
             ),
             "listeners": f"BROKER://{clients},CONTROLLER://{own}",
-            "advertised.listeners": f"BROKER://{clients}",
+            "advertised.listeners": f"BROKER://{LOOPBACK}:{self.door or self.ports[self.name]}",
             "listener.security.protocol.map": "BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "inter.broker.listener.name": "BROKER",
             "controller.listener.names": "CONTROLLER",

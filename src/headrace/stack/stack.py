@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -62,14 +63,16 @@ def up(
     parts: Sequence[str] = USUAL,
     foreground: bool = False,
     fixed_ports: Mapping[str, int] | None = None,
+    door: int = 0,
     tell: Tell = jars.silent,
     progress: jars.Progress | None = None,
 ) -> Addresses:
     """Starts the parts that do not run yet, all at once, and returns when every one has answered.
 
     `foreground` ties what this call starts to this process: it ends when the process ends, even by kill -9. Parts that
-    ran before stay as they are. `fixed_ports` are by name of the part; the others are found and remembered. If one
-    part fails, those that this call started are stopped again.
+    ran before stay as they are. `fixed_ports` are by name of the part; the others are found and remembered. `door` is a
+    port in front of a lone broker, to which it sends its clients. If one part fails, those that this call started are
+    stopped again.
     """
     unknown = set(parts) - set(ALL)
     if unknown:
@@ -87,9 +90,8 @@ def up(
         owner = tie.tie(home) if foreground and missing else ""
         for tries_left in reversed(range(_TRIES)):
             chosen = _choose_ports(home, cluster, missing, fixed_ports or {}, tell)
-            made = _make(
-                home, parts, cluster, chosen, lambda group: jars.fetch(group, cache, tell=tell, progress=progress)
-            )
+            fetch = partial(jars.fetch, cache=cache, tell=tell, progress=progress)
+            made = _make(home, parts, cluster, chosen, door, fetch)
             try:
                 _start(process.Supervisor(owner=owner, cancelled=threading.Event(), tell=tell), made)
                 break
@@ -154,7 +156,7 @@ def _choose_ports(
 
 
 def _make(
-    home: Path, parts: Collection[str], cluster: Cluster | None, known: Mapping[str, int], fetch: Fetch
+    home: Path, parts: Collection[str], cluster: Cluster | None, known: Mapping[str, int], door: int, fetch: Fetch
 ) -> list[Part]:
     made: list[Part] = []
     if "postgres" in parts:
@@ -168,7 +170,14 @@ def _make(
         own = {port: known[port] for port in (name, kafka.controller(name))}
         made.append(
             Kafka(
-                name=name, home=home / name, ports=own, node=node, cluster=cluster, controllers=controllers, fetch=fetch
+                name=name,
+                home=home / name,
+                ports=own,
+                node=node,
+                cluster=cluster,
+                controllers=controllers,
+                fetch=fetch,
+                door=door,
             )
         )
     if "connect" in parts:
