@@ -15,7 +15,7 @@ from headrace.base.settings import Settings
 from headrace.expr.types import Columns, ListType
 from headrace.model.output import Guarantee
 from headrace.model.target import PostgresTable, Target, postgres
-from headrace.stores.postgres import postgres_store
+from headrace.stores.postgres import _passes, postgres_store
 from headrace.stores.store import Store
 from tests.stores.bench import SMALL, Bench, Row, by_key, from_wire
 from tests.stores.conftest import killed
@@ -165,12 +165,27 @@ def test_a_connection_that_was_cut_is_made_again(bench: PostgresBench) -> None:
     assert by_key(bench.rows()) == [A, B]
 
 
-def test_a_driver_that_stood_still_for_too_long_writes_its_batch_again(bench: PostgresBench) -> None:
+def test_a_session_that_is_ended_in_the_middle_of_a_batch_is_made_again(bench: PostgresBench) -> None:
     with bench.driver(bench.batch(0, [A]), failpoint="before-rows@0@stop") as slow:
         slow.await_stop()
         run(bench, CUT)
         assert slow.go_on() == "ok"
     assert bench.rows() == [A]
+
+
+@pytest.mark.parametrize(
+    ("error", "passes"),
+    [
+        (psycopg.errors.AdminShutdown, True),
+        (psycopg.errors.DeadlockDetected, True),
+        (psycopg.errors.IdleInTransactionSessionTimeout, True),
+        (psycopg.errors.DiskFull, False),
+        (psycopg.errors.CheckViolation, False),
+        (psycopg.errors.InsufficientPrivilege, False),
+    ],
+)
+def test_only_what_passes_by_itself_is_tried_again(error: type[psycopg.Error], passes: bool) -> None:
+    assert _passes(error()) == passes
 
 
 def test_a_lock_of_somebody_else_is_waited_for_and_then_told(
