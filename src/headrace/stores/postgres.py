@@ -101,7 +101,9 @@ class PostgresStore(Store):
             connection.execute(_ONE_AT_A_TIME)
             connection.execute(_BOOKS)
             postgres_table.settle(connection, self._target, self._columns)
-            (self._epoch,) = connection.execute(_TAKE, (self._target.label, self._owner)).fetchone() or (0,)
+            taken = connection.execute(_TAKE, (self._target.label, self._owner)).fetchone()
+            assert taken is not None
+        (self._epoch,) = taken
 
     def _remove(self) -> None:
         label, connection = self._target.label, self._connected()
