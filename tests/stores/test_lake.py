@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -254,12 +255,18 @@ def test_small_files_become_large_ones_and_no_reader_loses_its_files(
     monkeypatch.setattr(store, "TIDY_EVERY", 10)
     made = lakes.store()
     first = lakes.table
+    for name, age in (("old.parquet", timedelta(days=8)), ("new.parquet", timedelta(days=6))):
+        left = (datetime.now(UTC) - age).timestamp()  # by a driver that died before its entry
+        (lakes.path / name).touch()
+        os.utime(lakes.path / name, (left, left))
     for number in range(12):
         made.commit(lakes.batch(number, [{"k": "a", "n": number}]))
         first = lakes.table if number == 3 else first
     assert len(_uris(lakes)) <= 3
     assert [r["n"] for r in by_key(lakes.rows())] == list(range(12))
     assert len(first.to_pyarrow_table()) == 4
+    assert not (lakes.path / "old.parquet").exists()
+    assert (lakes.path / "new.parquet").exists()  # it may be on its way into the log
     made.commit(lakes.batch(3, [{"k": "again", "n": 3}]))
     assert len(lakes.rows()) == 12
 
