@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.base.errors import BadQuery
 from headrace.stores import lake_tables
-from headrace.stores.question import SCHEMA, tables_in
+from headrace.stores.question import SCHEMA, tables_in, with_at
 
 if TYPE_CHECKING:
     import duckdb
@@ -35,7 +35,6 @@ AT_ONCE = 10_000
 
 # DuckDB cuts a long line at both ends.
 _PLACE = re.compile(r"\n\n(?P<head>LINE \d+: (?:\.\.\.)?)(?P<shown>.*?)(?:\.\.\.)?\n(?P<before> *)\^")
-_BARE_AT = re.compile(r'(?<![\w."])at(?![\w"])', re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +51,7 @@ def ask(lake: Path, sql: str) -> Answer:
 
     connection = duckdb.connect(config=CONFIG)
     try:
+        sql = with_at(sql)
         names = tables_in(sql, lake_tables.names(lake), connection)
         _show(connection, lake, names)
         reader = connection.execute(sql).to_arrow_reader(AT_ONCE)
@@ -127,10 +127,7 @@ def _told(refused: Exception, sql: str) -> BadQuery:
     words = str(refused)
     place = _PLACE.search(words)
     what = " ".join((words[: place.start()] if place else words).split()).partition(" Error: ")[2] or words
-    fix = ""
-    if "syntax error" in what and _BARE_AT.search(sql):
-        fix = 'AT is a word of SQL: write the column as "at", or payments.at'
-    return BadQuery(what, text=sql, span=_span(place, sql) if place else None, fix=fix)
+    return BadQuery(what, text=sql, span=_span(place, sql) if place else None)
 
 
 def _span(place: re.Match[str], sql: str) -> tuple[int, int] | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from headrace.base.errors import BadQuery, TableMissing
@@ -17,8 +19,26 @@ HARMLESS = ("range", "generate_series", "unnest", "repeat", "repeat_row")
 """Functions that make tables out of their arguments alone."""
 EXAMPLE = "headrace query 'select count(*) from lake.payments'"
 
+_AT = re.compile(r"at\b", re.IGNORECASE)
+_IN_SQL = re.compile(r"\(|time\b", re.IGNORECASE)
+
 Node = dict[str, Any]
 """A part of the question, as DuckDB writes it in JSON."""
+
+
+def with_at(sql: str) -> str:
+    """`at` is a column of most events, and a word of SQL: quoted, unless it begins AT TIME ZONE or AT (VERSION ...).
+
+    >>> with_at("select at, at at time zone 'UTC' from lake.payments")
+    'select "at", "at" at time zone \\'UTC\\' from lake.payments'
+    """
+    import duckdb
+
+    places = [place for place, _ in duckdb.tokenize(sql)]
+    for place, following in reversed(list(pairwise([*places, len(sql)]))):
+        if _AT.match(sql, place) and not _IN_SQL.match(sql, following):
+            sql = f'{sql[:place]}"{sql[place : place + 2]}"{sql[place + 2 :]}'
+    return sql
 
 
 def tables_in(sql: str, there: Sequence[str], connection: DuckDBPyConnection) -> list[str]:
