@@ -43,12 +43,14 @@ Inject = Callable[[Rig, random.Random], Hurt]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A kind of fault. `weight`: how often it comes; `target`: seconds to the first new commit that we promise."""
+    """A kind of fault. `weight`: how often it comes; `target`: seconds to the first new commit that we promise;
+    `alone`: the next fault waits until then. After lesser ones it does not, and so faults meet."""
 
     name: str
     inject: Inject
     weight: float = 4
     target: float = 20.0
+    alone: bool = True
 
 
 # -- kills
@@ -277,24 +279,24 @@ FAULTS: dict[str, Fault] = {
     for fault in (
         Fault(name="kill-jvm", inject=kill_jvm, weight=1),
         Fault(name="kill-driver", inject=kill_driver, weight=1),
-        Fault(name="kill-worker", inject=kill_worker),
+        Fault(name="kill-worker", inject=kill_worker, alone=False),
         Fault(name="kill-broker", inject=kills("kafka"), target=10),
         Fault(name="kill-postgres", inject=kills("postgres"), target=6),
-        Fault(name="kill-redis", inject=kills("redis"), target=2),
-        Fault(name="pause-driver", inject=pause_driver, target=10),
-        Fault(name="pause-broker", inject=pause_broker, target=10),
+        Fault(name="kill-redis", inject=kills("redis"), target=2, alone=False),
+        Fault(name="pause-driver", inject=pause_driver, target=10, alone=False),
+        Fault(name="pause-broker", inject=pause_broker, target=10, alone=False),
         Fault(name="zombie", inject=zombie, weight=0.5),
         *(Fault(name=f"die-{name}", inject=dies_at(instant), weight=0.3) for name, instant in INSTANTS.items()),
         *(Fault(name=f"fail-{name}", inject=fails_at(instant), weight=1.5) for name, instant in INSTANTS.items()),
-        Fault(name="cut", inject=cut, target=10),
+        Fault(name="cut", inject=cut, target=10, alone=False),
         Fault(name="lose-answer", inject=lose_answer, target=10),
         Fault(name="lose-answer-and-die", inject=lose_answer_and_die, weight=0.6),
         Fault(name="full-disk", inject=full_disk, weight=2),
         Fault(name="torn-file", inject=damaged("torn"), weight=0.3),
         Fault(name="flipped-file", inject=damaged("flipped"), weight=0.3),
-        Fault(name="poison", inject=poison, target=10),
-        Fault(name="future", inject=future, target=10),
-        Fault(name="hot-key", inject=hot_key, target=10),
-        Fault(name="backlog", inject=backlog, target=10),
+        Fault(name="poison", inject=poison, target=10, alone=False),
+        Fault(name="future", inject=future, target=10, alone=False),
+        Fault(name="hot-key", inject=hot_key, target=10, alone=False),
+        Fault(name="backlog", inject=backlog, target=10, alone=False),
     )
 }

@@ -122,6 +122,8 @@ class Rig:
         self.driver.kill()
         self.proxy.close()
         embedded.down(self.home / "stack")
+        for words in (self.home / "drivers").glob("**/*.log"):  # the disk is gone with the run, its logs are not
+            shutil.copy(words, self.home / f"{words.relative_to(self.home / 'drivers')}".replace("/", "-"))
         if self.disk:
             subprocess.run(["umount", str(self.home / "drivers")], check=False, capture_output=True)
 

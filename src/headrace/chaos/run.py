@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -27,7 +28,7 @@ Tell = Callable[[str], None]
 
 RATE = 400
 """Transfers a second, beside bursts."""
-_FIRST_COMMIT = 180.0
+_FIRST_COMMIT = 300.0
 _RECOVERY = 240.0
 _DRAIN = 600.0
 _QUIET = 90.0
@@ -77,6 +78,9 @@ class _Run:
                 break
             time.sleep(one.after)
             suffered.append(self._suffer(one))
+        if suffered:
+            self._recovered(suffered[-1].since, _RECOVERY)
+        suffered = [replace(one, recovery=self._waited(one.since)) for one in suffered]
         findings = self._check(suffered if first is not None else None)
         return Verdict(
             seed=seed,
@@ -88,22 +92,24 @@ class _Run:
         )
 
     def _suffer(self, one: Planned) -> Suffered:
-        at = self._history.now
         self._history.note("fault", str(one))
+        at = self._history.now
         since, about = one.fault.inject(self._rig, one.chance)
-        wait = self._recovered(since, _RECOVERY)
-        said = f"recovered in {wait:.1f} s" if wait is not None else "DID NOT RECOVER"
-        self._history.note("recovery", f"{one}: {about}: {said}", "ok" if wait is not None else "failed")
-        self._tell(f"{at:7.1f}  {one}  {about}  {said}")
+        said = ""
+        if one.fault.alone:
+            wait = self._recovered(since, _RECOVERY)
+            said = "did not recover" if wait is None else f"recovered in {wait:.1f} s"
+            if wait is None:
+                self._rig.up()
+                self._rig.restart_driver()
+        self._history.note("recovery", f"{one}: {about}: {said}")
+        self._tell(f"{at:7.1f}  {one}  {about}  {said}".rstrip())
         if "SKIPPED" in about:
             self._remarks.append(f"{one.fault.name}: {about}")
-        if wait is None:
-            self._rig.up()
-            self._rig.restart_driver()
-        return Suffered(planned=one, at=at, about=about, recovery=wait)
+        return Suffered(planned=one, since=since, about=about)
 
     def _recovered(self, since: float, patience: float) -> float | None:
-        """Seconds to the first new commit. A driver that ends by itself is started again, as a service would be."""
+        """Waits for the first new commit. A driver that ends by itself is started again, as a service would be."""
 
         def commit() -> bool:
             if not self._rig.driver.alive:
@@ -113,6 +119,10 @@ class _Run:
             return self._rig.recovered(since) is not None
 
         self._rig.until(commit, patience)
+        return self._waited(since)
+
+    def _waited(self, since: float) -> float | None:
+        """Seconds to the first new commit."""
         seen = self._rig.recovered(since)
         return None if seen is None else seen.at - since
 

@@ -16,12 +16,13 @@ from headrace.chaos.schedule import Planned
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suffered:
-    """A fault that was, and the seconds to the first commit after it; None if none came."""
+    """A fault that was, since when the system could recover from it, and the seconds to the first commit after that;
+    None if none came."""
 
     planned: Planned
-    at: float
+    since: float
     about: str
-    recovery: float | None
+    recovery: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ def chaos(
     minutes: Annotated[float, typer.Option(help="How long faults go on.")] = 5.0,
     faults: Annotated[int | None, typer.Option(help="Stop after so many.")] = None,
     only: Annotated[list[str] | None, typer.Option(help="Only this kind of fault; several go in turn.")] = None,
+    without: Annotated[list[str] | None, typer.Option(help="Not this kind of fault; several times.")] = None,
     rate: Annotated[int, typer.Option(help="Transfers a second, beside bursts.")] = 400,
     json: Json = False,
 ) -> int:
@@ -28,9 +29,18 @@ def chaos(
     from headrace.chaos.faults import FAULTS
     from headrace.chaos.run import run
 
-    if unknown := set(only or ()) - FAULTS.keys():
+    if unknown := {*(only or ()), *(without or ())} - FAULTS.keys():
         raise UsageError(f"there is no fault {min(unknown)!r}", why=f"there are {', '.join(FAULTS)}")
-    verdict = run(ctx.obj, seed=seed, minutes=minutes, faults=faults, wanted=only or (), rate=rate, tell=talk)
+    verdict = run(
+        ctx.obj,
+        seed=seed,
+        minutes=minutes,
+        faults=faults,
+        wanted=only or (),
+        without=without or (),
+        rate=rate,
+        tell=talk,
+    )
     if json:
         data(json_text(verdict.as_dict(), indent=2))
     else:
@@ -42,5 +52,6 @@ def chaos(
     if not verdict.sound:
         again = f"headrace chaos --seed {seed} --minutes {minutes:g} --rate {rate}"
         again += "".join(f" --only {name}" for name in only or ())
+        again += "".join(f" --without {name}" for name in without or ())
         talk(f"violated; to repeat it: {again}{f' --faults {faults}' if faults else ''}")
     return 0 if verdict.sound else 1
