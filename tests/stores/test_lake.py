@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, Field, write_deltalake
+from deltalake import DeltaTable, Field, TableFeatures, write_deltalake
+from deltalake.exceptions import CommitFailedError
 from deltalake.schema import PrimitiveType
 
 from headrace.base.errors import Fenced, StoreLost, StoreRefused, TableMismatch
@@ -20,6 +21,7 @@ from headrace.expr.types import INT, TEXT, TIME, Column, Columns
 from headrace.model.output import Guarantee
 from headrace.model.target import LakeTable, Target, lake
 from headrace.stores import lake as store
+from headrace.stores import lake_tidy
 from headrace.stores.lake import lake_store
 from headrace.stores.store import Batch
 from tests.stores.bench import FLOW, OWNER, SMALL, Bench, Row, by_key
@@ -269,6 +271,63 @@ def test_small_files_become_large_ones_and_no_reader_loses_its_files(
     assert (lakes.path / "new.parquet").exists()  # it may be on its way into the log
     made.commit(lakes.batch(3, [{"k": "again", "n": 3}]))
     assert len(lakes.rows()) == 12
+
+
+@pytest.mark.parametrize("partition", [None, "k", "hour(at)", "n, day(at)"])
+def test_joined_files_have_the_same_rows(
+    lakes: LakeBench, monkeypatch: pytest.MonkeyPatch, partition: str | None
+) -> None:
+    given = [row("a", 0, at(3, 7)), row("Zoë / 50 % = ☃", 1, at(4, 7)), row(None, 1, None)]
+    target = lake(lakes.name, partition=partition)
+    made = lake_store(lakes.folder / "lake", target, TIMED)
+    made.open(OWNER)
+    for number in range(3):
+        made.commit(lakes.batch(number, given, columns=TIMED))
+    more = (*TIMED, Column("city", TEXT, nullable=True))
+    made = lake_store(lakes.folder / "lake", target, more)
+    made.open(OWNER)
+    monkeypatch.setattr(store, "TIDY_EVERY", 1)
+    made.commit(lakes.batch(3, [one | {"city": "Ulm"} for one in given], columns=more))
+
+    expected = [one | {"city": city} for one in given for city in (None, None, None, "Ulm")]
+    assert sorted(lakes.rows(more), key=repr) == sorted(expected, key=repr)
+    values = {None: 1, "k": 3, "hour(at)": 3, "n, day(at)": 3}
+    assert len(_uris(lakes)) == values[partition]
+
+
+def test_of_two_who_tidy_at_the_same_moment_one_does(lakes: LakeBench) -> None:
+    one, other = (lake_store(lakes.folder / "lake", lakes.target(), SMALL) for _ in range(2))
+    one.open("bank/v1/one")
+    other.open("bank/v1/other")
+    for number in range(4):
+        one.commit(lakes.batch(number, [{"k": "a", "n": number}]))
+    seen = one._mine(), other._mine()
+    one._join_files(seen[0])
+    with pytest.raises(CommitFailedError):
+        other._join_files(seen[1])
+    assert [found["n"] for found in by_key(lakes.rows())] == [0, 1, 2, 3]
+    assert len(list(lakes.path.glob("*.parquet"))) == 5  # four for readers of older versions, and the large one
+
+
+def test_rows_that_others_only_marked_as_deleted_do_not_come_back(lakes: LakeBench) -> None:
+    made = lakes.store()
+    for number in range(2):
+        made.commit(lakes.batch(number, [{"k": "a", "n": number}]))
+    assert len(lake_tidy.groups(lakes.table)) == 1
+    lakes.table.alter.add_feature(TableFeatures.DeletionVectors, allow_protocol_versions_increase=True)
+    assert lake_tidy.groups(lakes.table) == []
+
+
+def test_large_files_are_left_and_none_grows_for_ever(lakes: LakeBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = lakes.store()
+    for number in range(9):
+        made.commit(lakes.batch(number, [{"k": "a", "n": number}]))
+    size = Path(_uris(lakes)[0]).stat().st_size
+    monkeypatch.setattr(lake_tidy, "SMALL", size + 10)
+    monkeypatch.setattr(lake_tidy, "LARGE", 4 * size + 10)
+    assert [len(group.paths) for group in lake_tidy.groups(lakes.table)] == [4, 4]
+    monkeypatch.setattr(lake_tidy, "SMALL", size - 10)
+    assert lake_tidy.groups(lakes.table) == []
 
 
 def test_notes_outlive_checkpoints_of_the_log(lakes: LakeBench, monkeypatch: pytest.MonkeyPatch) -> None:

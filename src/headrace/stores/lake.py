@@ -1,9 +1,9 @@
 """The lake: a Delta table. A batch is one entry of the table's log, and the note that it is there stands in the same.
 
 Delta lets an application keep numbers in the log. Two are kept: the last batch of a flow, and the epoch of its owner,
-which every driver raises when it opens the table. Each entry writes both, so that of two entries made on the same
-version the later is refused by Delta itself, looks again, and finds that it was fenced or already there. Entries of
-others do not collide with ours: ours goes on top.
+which every driver raises when it opens the table. An entry is made on the version that was read, or not at all: the log
+has one file a version, and only one writer can create it. Who comes second reads again; it finds that it was fenced, or
+that a stranger wrote, and goes on top.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headrace.base.errors import Fenced, StoreLost, StoreRefused, TableMismatch
 from headrace.expr.types import Columns
 from headrace.model.output import Guarantee
 from headrace.model.target import GONE, LakeTable
-from headrace.stores import disk, lake_files, lake_schema, staged
+from headrace.stores import disk, lake_files, lake_schema, lake_tidy, staged
 from headrace.stores.failpoint import reach
 from headrace.stores.lake_files import Placed
 from headrace.stores.store import Batch, Store
@@ -26,13 +26,12 @@ from headrace.stores.store import Batch, Store
 if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import CommitProperties, DeltaTable
+    from deltalake.transaction import AddAction, RemoveAction
 
 CHECKPOINT_EVERY = 50
 """Entries of the log after which Delta writes all of it down anew, so that opening a table stays quick."""
 TIDY_EVERY = 100
 """Entries of the log after which small files are made into large ones."""
-LARGE = 64 * 2**20
-"""Bytes of a file that is left as it is."""
 ATTEMPTS = 20
 """How often an entry is tried again because others wrote to the table at the same moment."""
 DROPPED = "headrace.dropped"
@@ -54,6 +53,7 @@ class LakeStore(Store):
         self._target = target
         self._columns = columns
         self._guarantee = guarantee
+        self._names = lake_schema.names(target, columns)
         self._owner = ""
         self._epoch = 0
         self._opened: DeltaTable | None = None
@@ -70,7 +70,7 @@ class LakeStore(Store):
             if self._guarantee != "at-least-once" and self._noted(batch):
                 return
             if self._guarantee == "at-most-once":
-                self._repeat(lambda: self._enter(self._mine(), [], batch))
+                self._repeat(lambda: self._enter(self._mine(), batch=batch))
             reach("lake-before-rows", batch.number)
             if self._target.key:
                 self._upsert(batch)
@@ -103,7 +103,7 @@ class LakeStore(Store):
             table = self._load()
         self._opened, self._table, self._tidied = table, table.metadata().id, table.version()
         self._epoch = (table.transaction_version(self._owner) or 0) + 1
-        self._enter(table, [])
+        self._enter(table)
 
     def _mine(self) -> DeltaTable:
         """The table as it is now, if this driver may still write to it."""
@@ -139,13 +139,9 @@ class LakeStore(Store):
 
     def _append(self, batch: Batch) -> None:
         placed = lake_files.place(self._folder, self._target, self._columns, batch.files)
-        try:
-            self._repeat(lambda: self._enter(self._ready(batch), placed, batch))
-        except BaseException:
-            # Delta may have failed after the entry was made, and a file that the log names must stay.
-            named = {Path(file).name for file in self._load().file_uris()}
-            lake_files.remove(self._folder, [file for file in placed if Path(file.path).name not in named])
-            raise
+        with self._kept(placed):
+            actions = [file.action(self._folder, self._names) for file in placed]
+            self._repeat(lambda: self._enter(self._ready(batch), actions, batch))
 
     def _upsert(self, batch: Batch) -> None:
         rows = staged.latest(batch.files, self._target, self._columns)
@@ -153,8 +149,7 @@ class LakeStore(Store):
         self._repeat(lambda: self._merge(rows, batch))
 
     def _merge(self, rows: pa.Table, batch: Batch) -> None:
-        names = lake_schema.schema(self._target, self._columns).names
-        values = {f'"{name}"': f's."{name}"' for name in names}
+        values = {f'"{name}"': f's."{name}"' for name in self._names}
         same = dict.fromkeys([*self._target.key, *lake_schema.partitions(self._target)])
         table = self._ready(batch)
         done = (
@@ -172,17 +167,25 @@ class LakeStore(Store):
             .execute()
         )
         if not done["num_target_files_added"] and not done["num_target_files_removed"]:
-            self._enter(table, [], batch)  # Delta makes no entry when nothing changed
+            self._enter(table, batch=batch)  # Delta makes no entry when nothing changed
 
-    def _enter(self, table: DeltaTable, placed: Sequence[Placed], batch: Batch | None = None) -> None:
-        """One entry of the log: these files, and the numbers."""
-        table.create_write_transaction(
-            [file.action(self._folder, self._columns) for file in placed],
-            "append",
-            table.schema(),
-            table.metadata().partition_columns,
-            commit_properties=self._numbers(batch),
-        )
+    @contextmanager
+    def _kept(self, placed: Sequence[Placed]) -> Iterator[None]:
+        """Files that come into no entry are removed. Delta can fail when it has made one: what the log names stays."""
+        try:
+            yield
+        except BaseException:
+            named = {Path(file).name for file in self._load().file_uris()}
+            lake_files.remove(self._folder, [file for file in placed if Path(file.path).name not in named])
+            raise
+
+    def _enter(
+        self, table: DeltaTable, actions: Sequence[AddAction | RemoveAction] = (), batch: Batch | None = None
+    ) -> None:
+        """One entry of the log: files that come and go, and the numbers."""
+        parts = table.metadata().partition_columns
+        numbers = self._numbers(batch)
+        table.create_write_transaction(list(actions), "append", table.schema(), parts, commit_properties=numbers)
 
     def _numbers(self, batch: Batch | None) -> CommitProperties:
         from deltalake import CommitProperties, Transaction
@@ -190,7 +193,7 @@ class LakeStore(Store):
         numbers = [Transaction(self._owner, self._epoch)]
         if batch is not None:
             numbers.append(Transaction(self._note(batch), batch.number))
-        return CommitProperties(app_transactions=numbers)
+        return CommitProperties(app_transactions=numbers, max_commit_retries=0)
 
     def _empty(self) -> None:
         import pyarrow as pa
@@ -253,8 +256,8 @@ class LakeStore(Store):
                     raise
 
     def _tidy(self) -> None:
-        """Makes small files into large ones, and removes what no reader can need any more. The batch is there already,
-        so what fails here is tried again later and fails nothing else."""
+        """Now and then small files are made into large ones, and what no reader can need any more is removed. The batch
+        is there already, so what fails here fails nothing else, and is tried again later."""
         from deltalake.exceptions import DeltaError
 
         table = self._opened
@@ -262,11 +265,20 @@ class LakeStore(Store):
             return
         self._tidied = table.version()
         try:
-            table.update_incremental()
-            table.optimize.compact(target_size=LARGE)
+            self._join_files(self._mine())
             table.vacuum(dry_run=False, full=True)
-        except (DeltaError, OSError) as failed:
+        except (DeltaError, OSError, Fenced) as failed:
             log.warning("%s could not be tidied: %s", self._target.label, failed)
+
+    def _join_files(self, table: DeltaTable) -> None:
+        placed: list[Placed] = []
+        gone: list[RemoveAction] = []
+        with self._kept(placed):
+            for group in lake_tidy.groups(table):
+                placed.append(lake_tidy.joined(group, table, self._folder))
+                gone += group.removals()
+            if placed:
+                self._enter(table, [*gone, *(file.action(self._folder, self._names, change=False) for file in placed)])
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

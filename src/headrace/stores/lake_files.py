@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -34,13 +34,13 @@ class Placed:
     values: Values
     metadata: pq.FileMetaData
 
-    def action(self, folder: Path, columns: Columns) -> AddAction:
-        """What the log says about it."""
+    def action(self, folder: Path, columns: Collection[str], *, change: bool = True) -> AddAction:
+        """What the log says about it; whether it changes the table's rows, or only how they lie."""
         from deltalake.transaction import AddAction
 
         found = (folder / self.path).stat()
-        told = footer.statistics(self.metadata, {column.name for column in columns} - set(self.values))
-        return AddAction(self.path, found.st_size, self.values, int(found.st_mtime * 1000), True, json.dumps(told))
+        told = footer.statistics(self.metadata, set(columns) - set(self.values))
+        return AddAction(self.path, found.st_size, self.values, int(found.st_mtime * 1000), change, json.dumps(told))
 
 
 def place(folder: Path, target: LakeTable, columns: Columns, files: Sequence[Path]) -> list[Placed]:
@@ -59,7 +59,7 @@ def place(folder: Path, target: LakeTable, columns: Columns, files: Sequence[Pat
                 placed.append(_link(folder, file, values, metadata))
         if rest:
             for values, rows in _split(staged.read(rest, target, columns), target, columns):
-                placed.append(_write(folder, rows, values))
+                placed.append(write(folder, rows, values))
     except BaseException:
         remove(folder, placed)
         raise
@@ -130,7 +130,7 @@ def _link(folder: Path, file: Path, values: Values, metadata: pq.FileMetaData) -
     return Placed(path=path, values=values, metadata=metadata)
 
 
-def _write(folder: Path, rows: pa.Table, values: Values) -> Placed:
+def write(folder: Path, rows: pa.Table, values: Values) -> Placed:
     import pyarrow.parquet as pq
 
     with _whole_or_not(folder, values) as path:

@@ -25,6 +25,10 @@ def schema(target: LakeTable, columns: Columns) -> pa.Schema:
     return pa.schema([*arrow.fields(columns), *parts])
 
 
+def names(target: LakeTable, columns: Columns) -> list[str]:
+    return [*(column.name for column in columns), *(part.name for part in target.partition if part.unit)]
+
+
 def partitions(target: LakeTable) -> list[str]:
     return [part.name for part in target.partition]
 
