@@ -95,15 +95,15 @@ final class PatternRuns(spec: PatternSpec) {
   /** Whether the row ends the step's repetition. */
   private def over(target: Taking): Boolean = target.until != null && seen.fits(target.until)
 
-  /** When the first of its edges is closed by time; NEVER: by rows only. */
+  /** When the first of its edges is closed by time; NEVER: by rows only. Asked at every row of the key, answered anew
+    * when edges change. */
   def deadline(run: Run): Long = {
-    var least = Times.NEVER
-    var i = 0
-    while (i < run.open.length) {
-      least = Math.min(least, closesAt(run, run.open(i)))
-      i += 1
+    if (run.asked ne run.open) {
+      run.asked = run.open
+      run.deadline = Times.NEVER
+      run.open.foreach(number => run.deadline = Math.min(run.deadline, closesAt(run, number)))
     }
-    least
+    run.deadline
   }
 
   /** When this edge is closed by time, micros. */

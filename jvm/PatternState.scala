@@ -23,8 +23,12 @@ final class PatternSpec(spec: RowStepSpec) {
   }
 }
 
-/** A partial match: its last row taken, the edges open to it, and whether it is a match all the same. */
-final class Run(val node: Node, var open: Array[Int], var matches: Boolean)
+/** A partial match: its last row taken, the edges open to it (another array when they change), and whether it is a match
+  * all the same. `deadline`: when time closes the first of the edges `asked`. */
+final class Run(val node: Node, var open: Array[Int], var matches: Boolean) {
+  var asked: Array[Int] = _
+  var deadline: Long = _
+}
 
 /** A match that may have to wait for its turn. */
 final class Complete(val node: Node, val time: Long)

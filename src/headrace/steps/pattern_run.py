@@ -27,7 +27,8 @@ def meet(spec: Spec, state: State, run: Run, kept: Kept, complete: list[Complete
         fits = _takes(spec, seen, edge, taken)
         if edge.how == THEN_ANY or (edge.how == THEN and not fits):
             still.append(number)
-    run.open = still
+    if still != run.open:
+        run.open = still
     if ends:
         complete.append(ended(spec, state, run, kept.row.time))
     if run.open:
@@ -153,8 +154,13 @@ def _named(spec: Spec, node: Node | None) -> Named:
 
 
 def deadline(spec: Spec, run: Run) -> int | None:
-    """When the first of its edges is closed by time."""
-    return min((at for number in run.open if (at := closes_at(spec, run, number)) is not None), default=None)
+    """When the first of its edges is closed by time. Asked at every row of the key, answered anew when edges change."""
+    if run.asked is not run.open:
+        run.asked = run.open
+        run.deadline = min(
+            (at for number in run.open if (at := closes_at(spec, run, number)) is not None), default=None
+        )
+    return run.deadline
 
 
 def closes_at(spec: Spec, run: Run, number: int) -> int | None:

@@ -79,11 +79,14 @@ class Spec:
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """A partial match: its last row taken, the edges open to it, and whether it is a match all the same."""
+    """A partial match: its last row taken, the edges open to it (another list when they change), and whether it is a
+    match all the same. `deadline`: when time closes the first of the edges `asked`."""
 
     node: Node
     open: list[int]
     matches: bool
+    asked: list[int] | None = None
+    deadline: int | None = None
 
 
 @dataclass(slots=True, eq=False)
