@@ -24,6 +24,11 @@ abstract class Algebra[S <: AnyRef](val at: Int) {
   def value(state: S): Any
   def write(state: S, out: BlobWriter): Unit
   def read(in: BlobReader): S
+
+  /** So many longs hold a state, all 0 an empty one; 0: it needs an object. */
+  def width: Int = 0
+  def load(state: S, words: Array[Long], from: Int): Unit = throw new UnsupportedOperationException
+  def store(state: S, words: Array[Long], from: Int): Unit = throw new UnsupportedOperationException
 }
 
 final class Counter { var n = 0L }
@@ -43,6 +48,10 @@ final class Count(at: Int) extends Algebra[Counter](at) {
     state.n = in.long()
     state
   }
+
+  override def width: Int = 1
+  override def load(state: Counter, words: Array[Long], from: Int): Unit = state.n = words(from)
+  override def store(state: Counter, words: Array[Long], from: Int): Unit = words(from) = state.n
 }
 
 final class Extreme { var value: Any = _ }

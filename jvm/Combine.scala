@@ -5,12 +5,10 @@
   * be in the way. Not for real-time mode, where a task does not end: windows do not run there (rule R5). */
 package headrace
 
-import java.util.{ArrayList, Arrays, Iterator => JavaIterator}
+import java.util.ArrayList
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{BoundReference, GenericInternalRow, InterpretedUnsafeProjection, UnsafeProjection, UnsafeRow, XXH64}
-import org.apache.spark.unsafe.Platform
-import org.apache.spark.unsafe.array.ByteArrayMethods
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, GenericInternalRow, InterpretedUnsafeProjection, UnsafeProjection, UnsafeRow}
 
 import headrace.steps.{BlobWriter, Order, Row, Slices, Times}
 
@@ -23,43 +21,99 @@ object Combine {
     case _ => None
   }
 
-  def helps(stage: StageSpec): Boolean =
-    stage.steps.exists(step => !step.givesRows && slicesOf(stage, new StepLayout(stage, step)).isDefined)
+  def helps(stage: StageSpec): Boolean = combiners(stage).nonEmpty
+
+  def combiners(stage: StageSpec): Array[Combiner] = stage.steps.filterNot(_.givesRows).flatMap { spec =>
+    val layout = new StepLayout(stage, spec)
+    slicesOf(stage, layout).map(new Combiner(spec, layout, _))
+  }
 }
 
-/** What has come together so far of one key and slice. */
-private final class Portion(val hash: Long, val ordinal: Int, val start: Long, val before: Long, val key: Array[Byte], val keyColumns: Array[Byte], val states: Array[AnyRef]) {
-  var rows = 0L
+/** Puts rows of one step together. */
+final class Combiner(spec: StepSpec, layout: StepLayout, slices: Slices) {
+  import Combiner._
 
-  /** `base`, `offset`, `length`: where a row's key lies. */
-  def holds(hash: Long, ordinal: Int, start: Long, before: Long, base: AnyRef, offset: Long, length: Int): Boolean =
-    this.hash == hash && this.start == start && this.before == before && this.ordinal == ordinal && key.length == length &&
-      ByteArrayMethods.arrayEquals(base, offset, key, Platform.BYTE_ARRAY_OFFSET, length)
-}
+  private val tally = slices.tally
+  private val portions = new Portions(tally.width)
+  private val states = new ArrayList[Array[AnyRef]] // of each portion, where words cannot hold them
+  private val keyColumns = new ArrayList[Array[Byte]] // of each portion, where they are not the key itself
+  private val payload = new UnsafeRow(layout.columns)
+  private val row = new Row
+  private val out = new BlobWriter
+  private var before = Times.NONE // the watermark that all these rows meet
+  private var taken = 0 // rows, since portions last left
+  private var givenUp = false
 
-private final class Combiner(stage: StageSpec, val spec: StepSpec) {
-  private val layout = new StepLayout(stage, spec)
-  val slices: Slices = Combine.slicesOf(stage, layout).orNull
-  val payload = new UnsafeRow(layout.columns)
+  // Interpreted: made for every task, and generating code for it would cost more than its rows.
   private lazy val keyOut: UnsafeProjection = InterpretedUnsafeProjection.createProjection(
     (0 until spec.keys).map(i => BoundReference(i, spec.input(i).kind.spark, nullable = true)))
 
-  def keyColumns: Array[Byte] = if (layout.keyKept) keyOut(payload).getBytes else null
+  val ordinal: Int = spec.ordinal
+
+  def full: Boolean = portions.size >= MOST
+
+  /** Adds the row to its portion, if it may be. */
+  def take(chain: UnsafeRow): Boolean = {
+    if (givenUp || chain.getInt(Stage.SRC) >= Stage.DERIVED) return false
+    val told = chain.getLong(Stage.BEFORE)
+    if (portions.size == 0) before = told
+    else if (told != before) return false
+    val start = slices.sliceOf(chain.getLong(Stage.TIME))
+    if (slices.isGone(start, if (told == Times.NONE) told else told - spec.hold)) return false
+    point(chain)
+    if (tally.refuses(null, row) >= 0) return false
+    val place = chain.getLong(Stage.KEY) // offset and size of a binary column, as UnsafeRow keeps them
+    val known = portions.size
+    val portion = portions.add(start, chain.getBaseObject, chain.getBaseOffset + (place >>> 32), place.toInt)
+    if (layout.keyKept && portion == known) keyColumns.add(keyOut(payload).copy().getBytes)
+    if (tally.width > 0) tally.add(portions.words, portions.counted(portion), row)
+    else {
+      if (portion == known) states.add(tally.empty())
+      tally.add(states.get(portion), row)
+    }
+    taken += 1
+    true
+  }
+
+  private def point(chain: UnsafeRow): Unit = {
+    row.time = chain.getLong(Stage.TIME)
+    row.src = chain.getInt(Stage.SRC)
+    row.part = chain.getInt(Stage.PART)
+    row.off = chain.getLong(Stage.OFF)
+    row.id = if (chain.isNullAt(Stage.ID)) Order.NO_ID else chain.getBinary(Stage.ID)
+    Stage.pointPayload(chain, payload)
+    row.args = payload
+  }
+
+  /** Every portion as a row of the chain; after the last there are none. */
+  def leave(): Iterator[InternalRow] = Iterator.range(0, portions.size).map(together) ++ Iterator.single(()).flatMap { _ =>
+    givenUp = taken < portions.size * 2
+    taken = 0
+    portions.clear()
+    states.clear()
+    keyColumns.clear()
+    Iterator.empty
+  }
+
+  /** Its time is the slice's start, its offset the number of rows. */
+  private def together(portion: Int): InternalRow = {
+    out.clear()
+    if (layout.keyKept) out.binary(keyColumns.get(portion))
+    if (tally.width > 0) tally.write(portions.words, portions.counted(portion), out) else tally.write(states.get(portion), out)
+    new GenericInternalRow(Array[Any](
+      ordinal, Stage.TOGETHER, portions.key(portion), portions.start(portion), before, 0, 0, portions.rows(portion), null, out.result()))
+  }
+}
+
+private object Combiner {
+  val MOST = 1 << 15 // portions in memory; if they are of less than two rows each, keys hardly repeat
 }
 
 /** `rows`: of the chain, each valid until the next one is asked for. */
 final class Combining(stage: StageSpec, rows: Iterator[InternalRow]) extends Iterator[InternalRow] {
-  import Combining._
-
-  private val combiners = stage.steps.filterNot(_.givesRows).map(new Combiner(stage, _)).filter(_.slices != null)
-  private val parts = new ArrayList[Portion]
-  private val places = new Array[Portion](PLACES) // by hash, or in the next free place: one look in memory instead of a map's three
-  private val row = new Row
-  private val out = new BlobWriter
-  private var leaving: JavaIterator[Portion] = _
+  private val combiners = Combine.combiners(stage)
+  private var leaving: Iterator[InternalRow] = Iterator.empty
   private var ready: InternalRow = _
-  private var taken = 0L // rows, since parts last left
-  private var givenUp = false
 
   def hasNext: Boolean = ready != null || advance()
 
@@ -72,90 +126,26 @@ final class Combining(stage: StageSpec, rows: Iterator[InternalRow]) extends Ite
 
   private def advance(): Boolean = {
     while (ready == null) {
-      if (leaving != null) {
-        if (leaving.hasNext) ready = together(leaving.next())
-        else {
-          leaving = null
-          parts.clear()
-          Arrays.fill(places.asInstanceOf[Array[AnyRef]], null)
-        }
-      } else if (rows.hasNext) {
+      if (leaving.hasNext) ready = leaving.next()
+      else if (rows.hasNext) {
         val chain = rows.next().asInstanceOf[UnsafeRow]
-        if (givenUp || !take(chain)) ready = chain
-        else if (parts.size >= MOST) {
-          givenUp = taken < MOST * 2
-          taken = 0
-          leaving = parts.iterator
-        }
-      } else if (parts.isEmpty) return false
-      else leaving = parts.iterator
+        val combiner = combinerOf(chain.getInt(Stage.STEP))
+        if (combiner == null || !combiner.take(chain)) ready = chain
+        else if (combiner.full) leaving = combiner.leave()
+      } else {
+        leaving = combiners.iterator.flatMap(_.leave())
+        if (!leaving.hasNext) return false
+      }
     }
-    true
-  }
-
-  /** Adds the row to its part, if it may be. */
-  private def take(chain: UnsafeRow): Boolean = {
-    val combiner = combinerOf(chain.getInt(Stage.STEP))
-    if (combiner == null || chain.getInt(Stage.SRC) >= Stage.DERIVED) return false
-    val told = chain.getLong(Stage.BEFORE)
-    val before = if (told == Times.NONE) told else told - combiner.spec.hold
-    val start = combiner.slices.sliceOf(chain.getLong(Stage.TIME))
-    if (combiner.slices.isGone(start, before)) return false
-    point(chain, combiner)
-    if (combiner.slices.tally.refuses(null, row) >= 0) return false
-    val part = partOf(chain, combiner, start, told)
-    part.rows += 1
-    combiner.slices.tally.add(part.states, row)
-    taken += 1
     true
   }
 
   private def combinerOf(ordinal: Int): Combiner = {
     var i = 0
     while (i < combiners.length) {
-      if (combiners(i).spec.ordinal == ordinal) return combiners(i)
+      if (combiners(i).ordinal == ordinal) return combiners(i)
       i += 1
     }
     null
   }
-
-  private def point(chain: UnsafeRow, combiner: Combiner): Unit = {
-    row.time = chain.getLong(Stage.TIME)
-    row.src = chain.getInt(Stage.SRC)
-    row.part = chain.getInt(Stage.PART)
-    row.off = chain.getLong(Stage.OFF)
-    row.id = if (chain.isNullAt(Stage.ID)) Order.NO_ID else chain.getBinary(Stage.ID)
-    Stage.pointPayload(chain, combiner.payload)
-    row.args = combiner.payload
-  }
-
-  private def partOf(chain: UnsafeRow, combiner: Combiner, start: Long, before: Long): Portion = {
-    val place = chain.getLong(Stage.KEY) // offset and size of a binary column, as UnsafeRow keeps them
-    val base = chain.getBaseObject
-    val offset = chain.getBaseOffset + (place >>> 32)
-    val ordinal = combiner.spec.ordinal
-    val hash = XXH64.hashUnsafeBytes(base, offset, place.toInt, start + ordinal)
-    var at = hash.toInt & (PLACES - 1)
-    while (places(at) != null) {
-      if (places(at).holds(hash, ordinal, start, before, base, offset, place.toInt)) return places(at)
-      at = (at + 1) & (PLACES - 1)
-    }
-    val made = new Portion(hash, ordinal, start, before, chain.getBinary(Stage.KEY), combiner.keyColumns, combiner.slices.tally.empty())
-    places(at) = made
-    parts.add(made)
-    made
-  }
-
-  /** A part as a row of the chain: its time is the slice's start, its offset the number of rows. */
-  private def together(part: Portion): InternalRow = {
-    out.clear()
-    if (part.keyColumns != null) out.binary(part.keyColumns)
-    combinerOf(part.ordinal).slices.tally.write(part.states, out)
-    new GenericInternalRow(Array[Any](part.ordinal, Stage.TOGETHER, part.key, part.start, part.before, 0, 0, part.rows, null, out.result()))
-  }
-}
-
-private object Combining {
-  val MOST = 1 << 15 // parts in memory; if they are of less than two rows each, keys hardly repeat
-  val PLACES = MOST * 2
 }

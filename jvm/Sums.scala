@@ -103,6 +103,20 @@ class ExactSum(at: Int, of: Kind, precision: Int) extends Algebra[Total](at) {
     }
     state
   }
+
+  override def width: Int = if (long) 3 else 0
+
+  override def load(state: Total, words: Array[Long], from: Int): Unit = {
+    state.n = words(from)
+    state.high = words(from + 1)
+    state.low = words(from + 2)
+  }
+
+  override def store(state: Total, words: Array[Long], from: Int): Unit = {
+    words(from) = state.n
+    words(from + 1) = state.high
+    words(from + 2) = state.low
+  }
 }
 
 /** The mean with four more digits than the argument, rounded half up (away from zero). */
@@ -164,6 +178,20 @@ class FloatSum(at: Int) extends Algebra[Compensated](at) {
     state.total = in.double()
     state.lost = in.double()
     state
+  }
+
+  override def width: Int = 3
+
+  override def load(state: Compensated, words: Array[Long], from: Int): Unit = {
+    state.n = words(from)
+    state.total = java.lang.Double.longBitsToDouble(words(from + 1))
+    state.lost = java.lang.Double.longBitsToDouble(words(from + 2))
+  }
+
+  override def store(state: Compensated, words: Array[Long], from: Int): Unit = {
+    words(from) = state.n
+    words(from + 1) = java.lang.Double.doubleToRawLongBits(state.total)
+    words(from + 2) = java.lang.Double.doubleToRawLongBits(state.lost)
   }
 }
 

@@ -16,6 +16,11 @@ final class Tally(
     algebra(specs.get(i), places(i), if (places(i) < 0) null else kinds(places(i))).asInstanceOf[Algebra[AnyRef]]
   }
   private val size = algebras.length
+
+  /** So many longs hold all states, one behind the other; 0: an aggregate needs an object. */
+  val width: Int = if (algebras.exists(_.width == 0)) 0 else algebras.map(_.width).sum
+  private lazy val held = empty() // states while they are worked on that lie in words
+
   val removable: Boolean = algebras.forall(_.removable)
 
   /** Only these can refuse a row; for most windows there are none. */
@@ -69,6 +74,18 @@ final class Tally(
     }
   }
 
+  def add(words: Array[Long], from: Int, row: Row): Unit = {
+    var at = from
+    var i = 0
+    while (i < size) {
+      algebras(i).load(held(i), words, at)
+      algebras(i).add(held(i), row)
+      algebras(i).store(held(i), words, at)
+      at += algebras(i).width
+      i += 1
+    }
+  }
+
   def merge(into: Array[AnyRef], other: Array[AnyRef]): Unit = {
     var i = 0
     while (i < size) {
@@ -101,6 +118,17 @@ final class Tally(
       algebras(i).write(states(i), out)
       i += 1
     }
+  }
+
+  def write(words: Array[Long], from: Int, out: BlobWriter): Unit = {
+    var at = from
+    var i = 0
+    while (i < size) {
+      algebras(i).load(held(i), words, at)
+      at += algebras(i).width
+      i += 1
+    }
+    write(held, out)
   }
 
   def read(in: BlobReader): Array[AnyRef] = {
