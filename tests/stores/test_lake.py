@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -206,6 +207,19 @@ def test_a_directory_of_other_files_is_left_alone(lakes: LakeBench) -> None:
     with pytest.raises(TableMismatch, match="is no lake table"):
         lakes.store()
     assert [file.name for file in lakes.path.iterdir()] == ["notes.txt"]
+
+
+def test_a_table_of_which_only_the_directory_was_made_is_made(lakes: LakeBench) -> None:
+    (lakes.path / "_delta_log").mkdir(parents=True)
+    lakes.store().commit(lakes.batch(0, [{"k": "a", "n": 1}]))
+    assert lakes.rows() == [{"k": "a", "n": 1}]
+
+
+def test_drivers_that_make_the_table_at_once_get_epochs_of_their_own(lakes: LakeBench) -> None:
+    made = [lake_store(lakes.folder / "lake", lakes.target(), SMALL) for _ in range(4)]
+    with ThreadPoolExecutor(len(made)) as pool:
+        list(pool.map(lambda one: one.open(OWNER), made))
+    assert sorted(one._epoch for one in made) == [1, 2, 3, 4]
 
 
 def test_a_table_that_was_removed_while_the_flow_runs_is_missed(lakes: LakeBench) -> None:

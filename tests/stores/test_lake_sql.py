@@ -31,6 +31,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_deltalake(str(root / "lake" / "cards"), pa.table({"card_id": ["c1"], "holder": ["Zoë"]}))
     write_deltalake(str(root / "other"), pa.table({"secret": ["s"]}))
     (root / "lake" / "notes.txt").write_text("no table")
+    (root / "lake" / "begun" / "_delta_log").mkdir(parents=True)
     return root / "lake"
 
 

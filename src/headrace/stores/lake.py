@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
     from deltalake.transaction import AddAction, RemoveAction
 
+LOG = "_delta_log"
+"""The directory of a table's log; what has none is no table."""
 CHECKPOINT_EVERY = 50
 """Entries of the log after which Delta writes all of it down anew, so that opening a table stays quick."""
 TIDY_EVERY = 100
@@ -210,7 +212,7 @@ class LakeStore(Store):
         self._load().vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
 
     def _create(self, schema: pa.Schema, *, mode: Literal["ignore", "overwrite"], dropped: bool = False) -> None:
-        from deltalake import DeltaTable, Schema
+        from deltalake import CommitProperties, DeltaTable, Schema
 
         properties = {
             "delta.checkpointInterval": str(CHECKPOINT_EVERY),
@@ -224,19 +226,19 @@ class LakeStore(Store):
             partition_by=[] if dropped else lake_schema.partitions(self._target),
             configuration=properties | ({DROPPED: "true"} if dropped else {}),
             raise_if_key_not_exists=False,
+            commit_properties=CommitProperties(max_commit_retries=0),  # rows that came in between would stay
         )
 
     def _there(self) -> bool:
-        if (self._folder / "_delta_log").is_dir():
-            return True
-        if self._folder.is_dir() and any(self._folder.iterdir()):
+        inside = {path.name for path in self._folder.iterdir()} if self._folder.exists() else set()
+        if inside and LOG not in inside:
             raise TableMismatch(
                 f"{self._folder} is there, and is no lake table",
-                why="it has files, but no _delta_log; they could be taken for ours and be removed",
+                why=f"it has files, but no {LOG}; they could be taken for ours and be removed",
                 fix="move them away, or write to another name",
                 where=self._target.where,
             )
-        return False
+        return any((self._folder / LOG).glob("*.json"))  # a driver that died may have made only the directory
 
     def _load(self) -> DeltaTable:
         from deltalake import DeltaTable

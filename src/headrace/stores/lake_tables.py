@@ -40,7 +40,7 @@ class Snapshot:
 
 def names(lake: Path) -> list[str]:
     with suppress(FileNotFoundError):
-        return sorted(folder.name for folder in lake.iterdir() if (folder / "_delta_log").is_dir())
+        return sorted(folder.name for folder in lake.iterdir() if any((folder / "_delta_log").glob("*.json")))
     return []
 
 
