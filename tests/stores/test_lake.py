@@ -309,6 +309,24 @@ def test_joined_files_have_the_same_rows(
     assert len(_uris(lakes)) == values[partition]
 
 
+@pytest.mark.parametrize("kind", [LakeBench, KeyedBench])
+def test_two_flows_write_and_tidy_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[LakeBench]
+) -> None:
+    monkeypatch.setattr(store, "TIDY_EVERY", 3)
+    bench = kind(tmp_path)
+
+    def flow(name: str) -> None:
+        made = lake_store(tmp_path / "lake", bench.target(), SMALL)
+        made.open(f"bank/v1/{name}")
+        for number in range(15):
+            made.commit(bench.batch(number, [{"k": f"{name}{number}", "n": number}], flow=name))
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(flow, ["one", "other"]))
+    assert by_key(bench.rows()) == by_key([{"k": f"{f}{n}", "n": n} for f in ("one", "other") for n in range(15)])
+
+
 def test_of_two_who_tidy_at_the_same_moment_one_does(lakes: LakeBench) -> None:
     one, other = (lake_store(lakes.folder / "lake", lakes.target(), SMALL) for _ in range(2))
     one.open("bank/v1/one")
