@@ -47,7 +47,7 @@ class Counters extends AccumulatorV2[(Teller, Told), Map[Teller, Told]] {
 }
 
 object Counters {
-  val TERMS: Array[String] = Array("in", "used", "filtered", "late", "dead", "duplicates", "held", "keys")
+  val TERMS: Array[String] = Array("in", "used", "filtered", "late", "dead", "duplicates", "held", "keys", "bytes")
   final val IN = 0
   final val USED = 1
   final val FILTERED = 2
@@ -56,6 +56,7 @@ object Counters {
   final val DUPLICATES = 5
   final val HELD = 6 // a difference: rows taken into state less rows that left it
   final val KEYS = 7 // a difference too: keys that have state now less keys that had
+  final val BYTES = 8 // and of how large their values are
 
   // What Spark's streaming engine writes into the properties of its jobs.
   private val RUN = "spark.jobGroup.id"

@@ -9,7 +9,6 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
 /** What holds after the batch whose offset was planned at `at` and which ended at `ended` (wall clock, ms): the next
   * watermark, and each partition's greatest time. The tasks told it, and a new process could not ask them again. */
@@ -17,7 +16,7 @@ case class Settled(at: Long, ended: Long, watermark: Long, tops: Map[Place, Long
 
 class Kept(folder: String, conf: Configuration, names: Seq[String]) {
   private val mapper = new ObjectMapper
-  private val files = CheckpointFileManager.create(new Path(folder), conf)
+  private val files = new CheckedFiles(new Path(folder), conf)
   files.mkdirs(new Path(folder))
 
   /** Nothing else remembers where an unfinished first batch began: real-time mode logs offsets at the end of a batch. */

@@ -84,6 +84,7 @@ class StageKernel(spec: StageSpec, counters: Counters, sites: Array[Int])
     if (passed) moved.add(new Key(key._1, key._2))
     if (step.empty) {
       if (step.kept != null) kept.clear()
+      step.sized(0)
     } else {
       val due = step.due
       if (due != Times.NEVER && (passed || due < step.entered)) {
@@ -92,6 +93,7 @@ class StageKernel(spec: StageSpec, counters: Counters, sites: Array[Int])
       }
       val bytes = step.toBytes
       if (!Arrays.equals(bytes, step.kept)) kept.update(bytes)
+      step.sized(bytes.length)
     }
   }
 

@@ -76,6 +76,9 @@ abstract class StageStep(stage: StageSpec, spec: StepSpec, counts: Array[Long]) 
     counts(Counters.KEYS) += (if (empty) 0 else 1) - (if (kept == null) 0 else 1)
   }
 
+  /** So large is what is kept of the key now. */
+  final def sized(bytes: Int): Unit = counts(Counters.BYTES) += bytes - (if (kept == null) 0 else kept.length)
+
   /** What this key gave, in order. */
   final def outcome: Iterator[InternalRow] = if (rowsOut.isEmpty) Iterator.empty else rowsOut.iterator.asScala
 

@@ -19,6 +19,7 @@ from headrace.stack.stack import Addresses
 
 if TYPE_CHECKING:
     from headrace.spark.session import Spark
+    from tests.spark.keeping import Kept
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +51,14 @@ def spark(settings: Settings) -> Iterator[Spark]:
 
     with start(settings, profile="test", app_name="tests") as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def kept(spark: Spark, broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    """A flow that ran and stopped, for tests that look at its checkpoint or damage a copy, and do not run it."""
+    from tests.spark.keeping import keep
+
+    return keep(spark, broker, f"t-{random_id()[:12]}", tmp_path_factory.mktemp("kept"))
 
 
 @pytest.fixture

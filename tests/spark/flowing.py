@@ -157,7 +157,7 @@ class Live:
             for step, terms in steps.items():
                 total = self._totals.setdefault(int(step), {})
                 for term, count in terms.items():
-                    if term != "keys":  # counted beside the rows
+                    if term not in ("keys", "bytes"):  # counted beside the rows
                         total[term] = total.get(term, 0) + count
         named = {step.ordinal: step.name for step in self._flowing.flow.steps}
         return {

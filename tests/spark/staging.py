@@ -92,7 +92,7 @@ def _word(kind: str) -> str:
 
 def check_counts(terms: dict[str, int], python: list[dict[str, Any]], batch: int) -> None:
     """Rule D3 in every batch, and each term as Python counts it; keys are counted beside them."""
-    terms = {term: count for term, count in terms.items() if term != "keys"}
+    terms = {term: count for term, count in terms.items() if term not in ("keys", "bytes")}
     said = python[batch]
     held = said["held"] - (python[batch - 1]["held"] if batch else 0)
     verdicts = Counter(said["verdicts"])

@@ -50,6 +50,8 @@ HeadraceError
 ├── RunError .................. a flow that cannot run, or stopped (exit 1)
 │   ├── PlanChanged
 │   ├── CheckpointInUse
+│   ├── CheckpointDamaged ..... a file of it is not what was written
+│   ├── RescaleOpen ........... a rescale of its state was cut off, and must be ended first
 │   ├── ModeRefused
 │   ├── GuaranteeRefused ...... this Spark master cannot give what an output asks for
 │   ├── Fenced ................ another driver has taken over the flow
@@ -344,6 +346,14 @@ class PlanChanged(RunError):
 
 class CheckpointInUse(RunError):
     code = "checkpoint-in-use"
+
+
+class CheckpointDamaged(RunError):
+    code = "checkpoint-damaged"
+
+
+class RescaleOpen(RunError):
+    code = "rescale-open"
 
 
 class ModeRefused(RunError):

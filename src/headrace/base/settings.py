@@ -49,7 +49,10 @@ KNOWN: tuple[Setting, ...] = (
     Setting("files.path", "", "directory of plain Parquet outputs; empty: files/ in the home directory"),
     Setting("spark.master", "local[*]", "where Spark runs: local[*], spark://..., yarn, k8s://..."),
     Setting("spark.driver_memory", "2g", "heap of the Spark driver"),
-    Setting("spark.shuffle_partitions", 2, "partitions of keyed state; frozen into a checkpoint at its first start"),
+    Setting("spark.shuffle_partitions", 2, "partitions of keyed state at the first start; then `checkpoint rescale`"),
+    Setting("state.growth_percent", 100, "state that grew by more than so much is worth a word, ..."),
+    Setting("state.growth_over", "1 h", "... if it did so within this time, ..."),
+    Setting("state.growth_entries", 100_000, "... and has at least so many keys and rows now"),
 )
 _BY_NAME = {s.name: s for s in KNOWN}
 

@@ -136,7 +136,7 @@ def _line(s: FlowSnapshot) -> str:
     slow = f", held by {s.slowest.topic}/{s.slowest.partition}" if s.slowest and behind else ""
     return (
         f"{s.flow}: {s.state}, batch {s.batch}, {s.rows:,} rows ({s.rows_per_second:,.0f}/s), {behind:,} behind, "
-        f"watermark {time}{slow}, {s.state_keys:,} keys in state"
+        f"watermark {time}{slow}, {s.state_keys:,} keys in state{f'; {s.growth}' if s.growth else ''}"
     )
 
 

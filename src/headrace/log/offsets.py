@@ -29,9 +29,9 @@ def beginnings(broker: Broker, places: Iterable[Place]) -> dict[Place, int]:
     return _ask(broker, places, OffsetSpec.earliest())
 
 
-def ends(broker: Broker, places: Iterable[Place]) -> dict[Place, int]:
-    """The offset after the last committed record."""
-    return _ask(broker, places, OffsetSpec.latest())
+def ends(broker: Broker, places: Iterable[Place], *, decided: bool = True) -> dict[Place, int]:
+    """The offset after the last committed record; or after the last of all, those of open transactions too."""
+    return _ask(broker, places, OffsetSpec.latest(), decided=decided)
 
 
 def at_time(broker: Broker, places: Iterable[Place], moment: datetime) -> dict[Place, int]:
@@ -58,12 +58,13 @@ def record_time(moment: datetime) -> int:
     return max(FIRST_TIME, micros(moment) // 1000)
 
 
-def _ask(broker: Broker, places: Iterable[Place], spec: OffsetSpec) -> dict[Place, int]:
+def _ask(broker: Broker, places: Iterable[Place], spec: OffsetSpec, *, decided: bool = True) -> dict[Place, int]:
     asked = {TopicPartition(topic, partition): spec for topic, partition in places}
     if not asked:
         return {}
+    level = IsolationLevel.READ_COMMITTED if decided else IsolationLevel.READ_UNCOMMITTED
     answers = broker.ask(
-        lambda admin: admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_WAIT),
+        lambda admin: admin.list_offsets(asked, isolation_level=level, request_timeout=_WAIT),
         topic=next(iter(asked)).topic,
     )
     return {(place.topic, place.partition): answer.offset for place, answer in answers.items()}

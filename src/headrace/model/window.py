@@ -87,7 +87,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forever:
-    """One window that never ends; needs an emit policy and a time to live."""
+    """One window that never ends; needs an emit policy. A session with a long gap forgets keys that fell silent."""
 
     def __str__(self) -> str:
         return "forever"

@@ -1,4 +1,4 @@
-"""A finding: one thing the doctor looked at, how grave it is, why, and what to do."""
+"""A finding: one thing that was looked at, how grave it is, where, why, and what to do."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class Finding:
     check: str
     severity: Severity
     what: str
+    where: str = ""
     why: str = ""
     fix: str = ""
 

@@ -29,6 +29,17 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepState:
+    """What a step keeps: keys, rows that wait, and the bytes of its keys' values (what joins of views keep in pieces
+    beside them is not in it)."""
+
+    step: str
+    keys: int
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSnapshot:
     """How far a partition was read."""
 
@@ -56,11 +67,17 @@ class FlowSnapshot:
     watermark: datetime | None = None
     partitions: tuple[PartitionSnapshot, ...] = ()
     counts: tuple[Counts, ...] = ()
-    state_keys: int = 0
-    state_bytes: int = 0
+    kept: tuple[StepState, ...] = ()
+    state_bytes: int = 0  # memory and disk that the state stores use
+    growth: str = ""  # "": as it should be
     restarts: int = 0
     error: str = ""
     at: datetime | None = None
+
+    @property
+    def state_keys(self) -> int:
+        """Keys that have state, over all steps."""
+        return sum(step.keys for step in self.kept)
 
     @property
     def slowest(self) -> PartitionSnapshot | None:
@@ -69,7 +86,7 @@ class FlowSnapshot:
         return min(awake)[2] if awake else None
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(self) | {"state_keys": self.state_keys}
 
 
 @dataclass(slots=True)

@@ -15,9 +15,13 @@ from headrace.log import topics
 from headrace.log.topics import TopicInfo
 from headrace.model.app import App
 from headrace.observe.finding import Finding, Severity, fine, of_error
+from headrace.observe.growth import grown
 from headrace.ops import apps, endpoints, stack
 from headrace.ops.fetch import CONNECT, NEEDED
+from headrace.ops.run import growth_limits
+from headrace.spark.checkpoint import Checkpoint
 from headrace.spark.kernels import sources
+from headrace.spark.sizes import read_sizes
 from headrace.stack import jars
 from headrace.stack.java import find_java, version
 
@@ -36,6 +40,7 @@ def examine(settings: Settings, *, spark: bool = True) -> Iterator[Finding]:
         ("apps", _apps),
         ("stack", _stack),
         ("topics", _topics),
+        ("state", _state),
     ]
     if spark:
         checks.append(("spark", _spark))
@@ -171,6 +176,23 @@ def _topic(info: TopicInfo, *, declared_retention: bool) -> Iterator[Finding]:
             why="a replay reaches back no further, and a reader that is slower loses records",
             fix="set retention.ms=-1 on it, or declare retention= in the app if that is meant",
         )
+
+
+def _state(settings: Settings) -> Iterator[Finding]:
+    limits = growth_limits(settings)
+    for folder in sorted((settings.home / "state").glob("*/*/*")):
+        flow, sizes = "/".join(folder.parts[-3:]), read_sizes(Checkpoint(folder=folder).sizes_file)
+        if words := grown(sizes, limits):
+            yield Finding(
+                check="state",
+                severity="warning",
+                what=f"{flow}: {words}",
+                where=str(folder),
+                why="state that grows without end fills memory and disk, and makes every batch slower",
+                fix="`headrace explain` says what bounds each step; `state.growth_*` set what is worth a word",
+            )
+        elif sizes:
+            yield fine("state", f"{flow} keeps {sizes[-1].keys:,} keys and {sizes[-1].rows:,} rows")
 
 
 def _loadable(settings: Settings) -> Iterator[App]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
+from headrace.base.duration import duration
 from headrace.base.settings import Settings
 from headrace.log import dead, topics
 from headrace.log.broker import Broker
 from headrace.model.app import App
 from headrace.model.topic import Topic
+from headrace.observe.growth import Limits
 from headrace.observe.snapshot import FlowSnapshot
 from headrace.ops import endpoints
 from headrace.ops.stores import stores_of
@@ -109,11 +111,20 @@ def launch(
     running = AppRun(plan, began, owns_spark=spark is None)
     try:
         for job in jobs:
-            running.flows.append(Running(began, job, tell))
+            running.flows.append(Running(began, replace(job, limits=growth_limits(settings)), tell))
     except BaseException:
         running.close()
         raise
     return running
+
+
+def growth_limits(settings: Settings) -> Limits:
+    """From when on state grows too fast."""
+    return Limits(
+        percent=settings.number("state.growth_percent"),
+        over=duration(settings.text("state.growth_over")),
+        entries=settings.number("state.growth_entries"),
+    )
 
 
 def make_topics(broker: Broker, plan: Plan, wanted: Iterable[Topic], say: Say) -> None:

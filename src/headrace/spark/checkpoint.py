@@ -4,8 +4,11 @@
     plan.txt      the plan's stable text, line by line
     driver.lock   held while a driver runs
     counts.json   where every row went so far (rule D3)
+    sizes.csv     how large the state was, a line a minute: time in ms, keys, rows, bytes
     commits.txt   the id of the topic that says which batch was written last
     staged/       rows of the batch that runs, on their way to stores
+    rescale.txt   there while a rescale of the state is not done
+    set-aside/    what a repair took away, and state from before a rescale
     spark/        Spark's own checkpoint
 """
 
@@ -18,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from headrace.base.errors import CheckpointInUse, PlanChanged
+from headrace.base.errors import CheckpointInUse, PlanChanged, RescaleOpen
 from headrace.plan import text
 from headrace.plan.plan import Flow, Plan
 
@@ -46,6 +49,10 @@ class Checkpoint:
         return self.folder / "counts.json"
 
     @property
+    def sizes_file(self) -> Path:
+        return self.folder / "sizes.csv"
+
+    @property
     def commits_file(self) -> Path:
         return self.folder / "commits.txt"
 
@@ -53,9 +60,36 @@ class Checkpoint:
     def staged(self) -> Path:
         return self.folder / "staged"
 
+    @property
+    def aside(self) -> Path:
+        return self.folder / "set-aside"
+
+    @property
+    def rescale_file(self) -> Path:
+        return self.folder / "rescale.txt"
+
+    def plan(self) -> tuple[str, ...] | None:
+        """The text of the plan that the state was made by; None before the first start."""
+        return tuple(self.plan_file.read_text().splitlines()) if self.plan_file.exists() else None
+
+    def driver(self) -> int | None:
+        """The process that runs from it, if one does."""
+        if not self._lock_file.exists():
+            return None
+        with self._lock_file.open() as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return int(lock.read().strip() or 0)
+        return None
+
+    @property
+    def _lock_file(self) -> Path:
+        return self.folder / "driver.lock"
+
     def open(self, flow: Flow) -> Held:
         """Takes the lock, then checks the plan. Raises CheckpointInUse or PlanChanged."""
-        held = self._hold()
+        held = self.hold()
         try:
             self._check(flow)
         except BaseException:
@@ -66,18 +100,19 @@ class Checkpoint:
     def remove(self) -> None:
         """Forgets everything: the next start begins anew. Raises CheckpointInUse: a driver's state is not taken away
         under its feet."""
-        held = self._hold()
+        held = self.hold()
         try:
             for folder in (self.spark, self.staged):
                 shutil.rmtree(folder, ignore_errors=True)
-            for file in (self.plan_file, self.counts_file, self.commits_file):
+            for file in (self.plan_file, self.counts_file, self.sizes_file, self.commits_file, self.rescale_file):
                 file.unlink(missing_ok=True)
         finally:
             held.close()
 
-    def _hold(self) -> Held:
+    def hold(self) -> Held:
+        """Takes the lock and looks at nothing. Raises CheckpointInUse."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        lock = (self.folder / "driver.lock").open("a+")
+        lock = self._lock_file.open("a+")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -95,13 +130,20 @@ class Checkpoint:
         return Held(self, lock)
 
     def _check(self, flow: Flow) -> None:
+        if self.rescale_file.exists():
+            raise RescaleOpen(
+                f"a rescale of {flow.name!r} was cut off",
+                why="the logs may name state that was not written",
+                fix=f"do it again: headrace checkpoint rescale --flow {flow.name} --partitions N --yes; with the old "
+                "number it only undoes what was begun",
+            )
         now = text.lines(flow)
-        if not self.plan_file.exists():
+        before = self.plan()
+        if before is None:
             written = self.plan_file.with_suffix(".new")
             written.write_text("\n".join(now) + "\n")
             written.replace(self.plan_file)
             return
-        before = tuple(self.plan_file.read_text().splitlines())
         if before != now:
             raise PlanChanged(
                 f"the plan of {flow.name!r} is not the one its state was made by",

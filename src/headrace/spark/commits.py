@@ -6,9 +6,12 @@ just before a crash would be written again; so a checkpoint remembers the topic'
 
 from __future__ import annotations
 
+import json
+
 from headrace.base.errors import CommitsLost
-from headrace.log import topics
+from headrace.log import offsets, topics
 from headrace.log.broker import Broker
+from headrace.log.read import read
 from headrace.model.topic import Topic
 from headrace.spark.checkpoint import Checkpoint
 
@@ -35,3 +38,16 @@ def ensure_commits(broker: Broker, app: str, checkpoint: Checkpoint) -> str:
             fix=f"see whether its records are in the outputs; to go on and maybe write it twice, remove {file}",
         )
     return topic.name
+
+
+def last_written(broker: Broker, app: str, flow: str, query: str) -> int | None:
+    """The last batch whose token is there, -1 if none is; None while a transaction is open that may hold the next.
+
+    `flow` is the whole name of the one who writes, `query` Spark's id of its checkpoint, as jvm/Transaction.scala says.
+    """
+    name = commits_topic(app).name
+    place = (name, 0)
+    if offsets.ends(broker, [place])[place] < offsets.ends(broker, [place], decided=False)[place]:
+        return None
+    key = f"{flow}/{query}".encode()
+    return max((json.loads(token.value())["batch"] for token in read(broker, name) if token.key() == key), default=-1)

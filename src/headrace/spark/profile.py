@@ -22,6 +22,7 @@ _COMMON = {
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    "spark.sql.streaming.checkpointFileManagerClass": "headrace.CheckedFiles",
     # Spark would look every key up before it writes it, only to count them; the kernels count (jvm/Counters.scala).
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     # One cache for all state of the process, as large as Spark's default bound, instead of 8 MB for each store.

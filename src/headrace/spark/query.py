@@ -17,7 +17,8 @@ from headrace.log.broker import Broker
 from headrace.log.dead import ROOMY
 from headrace.log.offsets import Place
 from headrace.model.declared import Node, Read, ReadTable
-from headrace.observe.snapshot import FlowSnapshot, PartitionSnapshot
+from headrace.observe.growth import Limits, Size
+from headrace.observe.snapshot import FlowSnapshot, PartitionSnapshot, StepState
 from headrace.plan import modes
 from headrace.plan.modes import Mode
 from headrace.plan.plan import Exit, Flow, Plan
@@ -28,6 +29,7 @@ from headrace.spark.commits import ensure_commits
 from headrace.spark.compile import Compiler
 from headrace.spark.log import commit_log, read_log, write_log
 from headrace.spark.session import Spark
+from headrace.spark.sizes import Sizes
 from headrace.spark.storing import Storing, storing
 from headrace.spark.totals import Totals
 from headrace.spark.trouble import translate, translated
@@ -78,6 +80,7 @@ class Job:
     span: Span = Span()
     max_records: int | None = None
     interval: str = REALTIME_INTERVAL
+    limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         modes.check(self.flow, self.mode)
@@ -226,11 +229,13 @@ class Running:
     # Not the thread's own join: one that Ctrl-C interrupts takes the thread for ended (Python 3.11).
     _ended: threading.Event = field(default_factory=threading.Event)
     _totals: Totals = field(init=False)
+    _sizes: Sizes = field(init=False)
     _batch: int = -1
 
     def __post_init__(self) -> None:
         self._held = self.job.checkpoint.open(self.job.flow)
         self._totals = Totals(self.job.flow, self.job.checkpoint.counts_file)
+        self._sizes = Sizes(self.job.checkpoint.sizes_file, self.job.limits)
         plan = self.job.plan
         self.snapshot = FlowSnapshot(
             app=plan.app, version=plan.version, flow=self.job.flow.name, mode=self.job.mode, state="starting"
@@ -313,6 +318,7 @@ class Running:
     def _take(self, progress: dict[str, Any]) -> None:
         source = progress["sources"][0] if progress["sources"] else {}
         operators = progress.get("stateOperators", ())
+        kept = self._totals.state()
         self._show(
             state="running",
             batch=progress["batchId"],
@@ -322,13 +328,23 @@ class Running:
             watermark=_moment(source.get("metrics", {}).get("watermark")),
             partitions=_partitions(source),
             counts=self._totals.counts(),
-            state_keys=self._totals.state_keys,
+            kept=kept,
             state_bytes=sum(o["memoryUsedBytes"] for o in operators),
+            growth=self._sizes.take(_size(kept)),
         )
 
     def _show(self, **changed: Any) -> None:
         self.snapshot = replace(self.snapshot, at=datetime.now(UTC), **changed)
         self.tell(self.snapshot)
+
+
+def _size(kept: tuple[StepState, ...]) -> Size:
+    return Size(
+        at=datetime.now(UTC),
+        keys=sum(step.keys for step in kept),
+        rows=sum(step.rows for step in kept),
+        bytes=sum(step.bytes for step in kept),
+    )
 
 
 def _partitions(source: dict[str, Any]) -> tuple[PartitionSnapshot, ...]:

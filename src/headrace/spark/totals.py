@@ -6,12 +6,12 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headrace.observe.snapshot import Counts
+from headrace.observe.snapshot import Counts, StepState
 from headrace.plan.plan import Flow
 
 Terms = dict[str, int]
 _FIELDS = {"in": "entered"}
-_KEYS = "keys"  # counted beside the rows; no term of rule D3
+_BESIDE = ("keys", "bytes")  # counted beside the rows; no terms of rule D3
 
 
 @dataclass(slots=True)
@@ -48,15 +48,18 @@ class Totals:
     def counts(self) -> tuple[Counts, ...]:
         """By step, in the order data walks them."""
         return tuple(
-            Counts(step=step.name, **{_FIELDS.get(term, term): n for term, n in terms.items() if term != _KEYS})
+            Counts(step=step.name, **{_FIELDS.get(term, term): n for term, n in terms.items() if term not in _BESIDE})
             for step in self.flow.steps
             if (terms := self._sum.get(step.ordinal)) is not None
         )
 
-    @property
-    def state_keys(self) -> int:
-        """Keys that have state, over all steps."""
-        return sum(terms.get(_KEYS, 0) for terms in self._sum.values())
+    def state(self) -> tuple[StepState, ...]:
+        """What each step that keeps something keeps."""
+        return tuple(
+            StepState(step=step.name, keys=terms["keys"], rows=terms.get("held", 0), bytes=terms.get("bytes", 0))
+            for step in self.flow.steps
+            if "keys" in (terms := self._sum.get(step.ordinal, {}))
+        )
 
 
 def _add(to: dict[int, Terms], step: int, terms: Terms) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from headrace.base import errors
 from headrace.base.errors import (
+    CheckpointDamaged,
     FunctionFailed,
     HeadraceError,
     PortBusy,
@@ -30,6 +31,11 @@ _FIXES = {
     "transaction-expired": "the batch is tried again; if it stays so, it needs a faster machine",
     "function-failed": 'correct it, or say on_error="dead" to set such rows aside',
 }
+# Spark's words for a file of a checkpoint that is not what was written.
+_DAMAGED = re.compile(
+    r"CHECKPOINT_FILE_CHECKSUM_VERIFICATION_FAILED[^\n]*|(?:Failed to read|Incomplete|Malformed) log file[^\n]*"
+    r"|CANNOT_LOAD_STATE_STORE[^\n]*"
+)
 _LAST_WORDS = 20_000
 _MEMORY = re.compile(
     r"OutOfMemoryError|Could not reserve enough space|Cannot allocate memory|Invalid maximum heap size"
@@ -51,6 +57,12 @@ def translate(error: BaseException, log: Path, *, alive: bool = True) -> Headrac
         # A worker tells the trace of the user's function after the words; Spark goes on with a code of its own.
         trace = text[ours.end() :].split("\n SQLSTATE", 1)[0].strip() if kind is FunctionFailed else ""
         return kind(ours.group(2).strip(), why=trace, fix=_FIXES.get(ours.group(1), ""))
+    if found := _DAMAGED.search(text):
+        return CheckpointDamaged(
+            "a file of the checkpoint is damaged or missing",
+            why=found.group(),
+            fix="`headrace checkpoint verify` says which, and what to do",
+        )
     see = f"the whole trace is in {log}"
     if found := _MEMORY.search(text):
         return SparkOutOfMemory(
