@@ -17,7 +17,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 import headrace as hr
-from headrace.base.errors import CommitsLost, GuaranteeRefused
+from headrace.base.errors import CommitsLost, Fenced, GuaranteeRefused
 from headrace.base.settings import Settings
 from headrace.log import topics
 from headrace.log.broker import Broker
@@ -176,6 +176,34 @@ def test_a_topic_of_commits_that_was_deleted_stops_the_flow(
     flowing.checkpoint.commits_file.unlink()
     flowing.history()
     assert len(flowing.rows(f"{topic}-out")) == 5
+
+
+def test_a_driver_that_starts_its_query_again_does_not_take_the_flow_back(
+    spark: Spark, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    """As one would that stood still while another took over, and then finds its query broken."""
+    flowing = flowing_on(spark, broker, topic, tmp_path)
+    event, job = flowing.event.cls, flowing.job("live")
+    running = Running(spark, job, lambda _: None)
+    try:
+        flowing.send(*visits(event, 0, 10))
+        until(lambda: len(flowing.rows(f"{topic}-out")) == 10, every=0.2)
+        other = broker.producer({"transactional.id": job.id})
+        other.init_transactions()
+        other.begin_transaction()
+        other.produce(commits_topic(topic).name, json.dumps({"batch": 0, "run": "another"}), job.id)
+        other.commit_transaction()
+        with breaking(spark, "before-rows"):
+            flowing.send(*visits(event, 10, 20))
+            until(lambda: running.error)
+        assert isinstance(running.error, Fenced)
+        assert running.snapshot.restarts == 1  # so it was not the broker that told it
+        other.begin_transaction()
+        other.produce(f"{topic}-out", json.dumps({"spent": 10}))
+        other.commit_transaction()
+    finally:
+        running.stop()
+    assert [row["spent"] for row in flowing.rows(f"{topic}-out")] == list(range(11))
 
 
 def test_a_master_whose_tasks_run_elsewhere_is_refused(

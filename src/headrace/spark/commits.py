@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from headrace.base.errors import CommitsLost
+from headrace.base.errors import CommitsLost, Fenced
 from headrace.log import offsets, topics
 from headrace.log.broker import Broker
 from headrace.log.read import read
@@ -51,3 +51,34 @@ def last_written(broker: Broker, app: str, flow: str, query: str) -> int | None:
         return None
     key = f"{flow}/{query}".encode()
     return max((json.loads(token.value())["batch"] for token in read(broker, name) if token.key() == key), default=-1)
+
+
+class Turn:
+    """Whose turn it is to write a flow. A driver takes it at its start from whoever had it. When it starts a query anew
+    it must not take it back from one that came later, as a driver that stood still for a while would."""
+
+    def __init__(self, broker: Broker, app: str, flow: str) -> None:
+        self._broker, self._topic, self._flow = broker, commits_topic(app).name, flow
+        self._known: set[str] = set()  # the run that had the flow before us, and our own
+
+    def check(self) -> None:
+        """Before a query is started. Raises Fenced."""
+        holder = self._holder()
+        if self._known and holder and holder not in self._known:
+            raise Fenced(
+                f"another driver has taken over {self._flow}",
+                why=f"run {holder} has written since",
+                fix="keep one of the two drivers; run the other under another version",
+            )
+        self._known.add(holder)
+
+    def took(self, run: str) -> None:
+        """A query of ours was started."""
+        self._known.add(run)
+
+    def _holder(self) -> str:
+        """The run of the last driver that took the flow, as its token says (jvm/Transaction.scala); "" if none did."""
+        if self._topic not in topics.widths(self._broker):
+            return ""
+        tokens = [token for token in read(self._broker, self._topic) if token.key() == self._flow.encode()]
+        return json.loads(tokens[-1].value())["run"] if tokens else ""

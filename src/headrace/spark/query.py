@@ -25,7 +25,7 @@ from headrace.plan.plan import Exit, Flow, Plan
 from headrace.spark.chain import Chain, fields
 from headrace.spark.checkpoint import Checkpoint, Held
 from headrace.spark.clients import java_client
-from headrace.spark.commits import ensure_commits
+from headrace.spark.commits import Turn, ensure_commits
 from headrace.spark.compile import Compiler
 from headrace.spark.log import commit_log, read_log, write_log
 from headrace.spark.session import Spark
@@ -228,12 +228,14 @@ class Running:
     _stop: threading.Event = field(default_factory=threading.Event)
     # Not the thread's own join: one that Ctrl-C interrupts takes the thread for ended (Python 3.11).
     _ended: threading.Event = field(default_factory=threading.Event)
+    _turn: Turn = field(init=False)
     _totals: Totals = field(init=False)
     _sizes: Sizes = field(init=False)
     _batch: int = -1
 
     def __post_init__(self) -> None:
         self._held = self.job.checkpoint.open(self.job.flow)
+        self._turn = Turn(self.job.broker, self.job.plan.app, self.job.id)
         self._totals = Totals(self.job.flow, self.job.checkpoint.counts_file)
         self._sizes = Sizes(self.job.checkpoint.sizes_file, self.job.limits)
         plan = self.job.plan
@@ -281,12 +283,15 @@ class Running:
         """One life of the query; None when it ended as it should."""
         job = self.job
         try:
+            if job.commits:
+                self._turn.check()
             with storing(self.spark, job.stores, job.id, job.checkpoint.staged) as stores:
                 return self._live(start(self.spark, job), stores)
         except HeadraceError as broken:
             return broken
 
     def _live(self, query: Any, stores: Storing) -> HeadraceError | None:
+        self._turn.took(str(query.runId))
         self._totals.forget_open()
         self._show(state="running", error="")
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from headrace.base import errors
@@ -96,8 +96,8 @@ def translated(log: Path) -> Iterator[None]:
 
 
 def keep(text: str, log: Path) -> None:
-    """Appends a trace to the log file."""
-    with log.open("a") as file:
+    """Appends a trace to the log file. On a full disk it is lost: the flow that has the trouble must go on."""
+    with suppress(OSError), log.open("a") as file:
         file.write(f"{text.rstrip()}\n")
 
 
