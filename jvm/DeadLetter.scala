@@ -32,6 +32,7 @@ object DeadLetter {
   private val WORDS = Map(
     "nan" -> "a float that is no number",
     "overflow" -> "a sum would leave 128 bits",
+    "too-many" -> "its key holds as many rows as it may",
     "refused" -> "its key has as many partial matches as the pattern allows"
   )
 }

@@ -1,4 +1,4 @@
-/** A step that gives rows: joins, tables, views and patterns. Each mirrors the Python step of the same name.
+/** A step that gives rows: joins, tables, views, features and patterns. Each mirrors the Python step of the same name.
   *
   * For one key and one batch the caller
   *  1. calls `step` for its rows in order R2, those of one place by input, `before` being the watermark W(k-1) in ms
@@ -64,6 +64,7 @@ object RowStep {
       case "view_join" => new ViewJoin
       case "settle" => new Settling(spec)
       case "changelog" => new Changelog(spec)
+      case "features" => new Features(spec)
       case "pattern" => new Pattern(spec)
     }
     step.asInstanceOf[RowStep[State]]

@@ -14,8 +14,9 @@ object Verdict {
   final val FILTERED = 4
   final val NAN = 5 // dead letter: a float that is no number (rule B3)
   final val OVERFLOW = 6 // dead letter: a sum would leave 128 bits (rule D5)
+  final val TOO_MANY = 7 // dead letter: its key holds as many rows as it may
 
-  val names: Array[String] = Array("held", "used", "late", "duplicate", "filtered", "nan", "overflow")
+  val names: Array[String] = Array("held", "used", "late", "duplicate", "filtered", "nan", "overflow", "too-many")
 }
 
 object Times {

@@ -292,6 +292,37 @@ def test_r5_a_pattern_runs_at_every_speed() -> None:
     assert [why_not(flow, mode) for mode in MODES] == [(), (), ()]
 
 
+def known() -> hr.App:
+    """Features with windows, a delay, computed arguments, rows before; vectors and late rows go on."""
+    bank = hr.App("bank")
+    payments = bank.stream(Payment, disorder="30 s")
+    card = (
+        bank.features("card", key="card_id", source=payments.where("amount > 0"), ttl="30 d")
+        .over("1 h", "1 d", spent=hr.sum("amount"), times=hr.count(), terminals=hr.distinct("terminal_id"))
+        .over("28 d", delay="7 d", large=hr.max("amount * 2"))
+        .last("at")
+        .last("country", n=3)
+    )
+    card.vectors.where("spent_1h > 1000").to(bank.topic("alerts"))
+    card.late.to(bank.topic("late"))
+    return bank
+
+
+def test_the_plan_of_features_is_golden() -> None:
+    plan = build(known())
+    assert "\n".join(text.lines(plan.flows[0])) + "\n" == (GOLDEN / "features.plan").read_text()
+
+
+def test_explain_of_features_is_golden() -> None:
+    assert explain(build(known())) == (GOLDEN / "features.explain").read_text()
+
+
+def test_features_run_at_every_speed_and_a_replay_begins_with_what_they_remember() -> None:
+    flow = build(known()).flows[0]
+    assert [why_not(flow, mode) for mode in MODES] == [(), (), ()]
+    assert horizon(flow) == timedelta(days=35, hours=1, seconds=30)
+
+
 def test_explain_warns_of_a_window_that_counts_corrections_of_another() -> None:
     def told(then: Callable[[hr.Stream], hr.Stream], lateness: str = "1 min", emit: hr.Emit | None = None) -> str:
         app = hr.App("twice")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import headrace as hr
+from headrace.base.clock import rfc3339
 from headrace.base.errors import ModeRefused
 from headrace.base.ids import stable_id
 from headrace.log.broker import Broker
@@ -135,6 +136,43 @@ def test_r5_p1_a_pattern_takes_rows_as_they_arrive_and_tells_matches_at_once_tim
         flowing.send(event("v6", "r", at(200), 1), event("v7", "s", at(400), 1))
         until(lambda: "v6" in {row["one"] for row in flowing.rows(f"{topic}-alone")}, every=0.1)
     assert told() == {("p", "v1", "v2"), ("q", "v3", "v5")}
+
+
+def test_r5_features_are_told_as_rows_arrive_and_equal_those_of_the_reference(
+    spark: Spark, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    event, app = event_on(topic), hr.App("site")
+    visits = app.stream(event, disorder="10 min")
+    page = app.features("page", key="page", source=visits, ttl="1 h")
+    page = page.over("10 s", "1 min", spent=hr.sum("spent"), times=hr.count(), twice=hr.max("spent * 2"))
+    page = page.over("1 min", delay="5 s", before=hr.avg("spent")).last("visit").last("at", n=2)
+    page.vectors.to(app.topic(f"{topic}-told", partitions=1))
+    flowing = Flowing(spark, broker, tmp_path, app)
+    back = (0, 0, 7, 0, 30, 2)  # seconds that a row is older than the clock of its sender
+    rows = [event(f"v{n}", f"p{n % 2}", DAY + timedelta(seconds=4 * n - back[n % 6]), n) for n in range(24)]
+
+    # when rows come, the interval being longer than the test
+    with running(flowing, "10 min") as first:
+        flowing.send(*rows)
+        until(lambda: len(flowing.rows(f"{topic}-told")) == len(rows), every=0.1)
+        assert first.snapshot.batch == -1  # the batch has not ended: nothing waited for it
+
+    # then each is told what the reference tells it, row by row
+    with hr.testing.run(app, now=datetime(2026, 1, 1, tzinfo=UTC)) as t:
+        t.send(*rows)
+        wanted = [wired(row.as_dict()) for row in t.read(f"{topic}-told")]
+    assert sorted(flowing.rows(f"{topic}-told"), key=lambda row: row["spent"]) == wanted
+
+
+def wired(row: dict[str, Any]) -> dict[str, Any]:
+    """As it stands in a record."""
+
+    def wire(value: Any) -> Any:
+        if isinstance(value, list):
+            return [wire(one) for one in value]
+        return rfc3339(value) if isinstance(value, datetime) else value
+
+    return {name: wire(value) for name, value in row.items()}
 
 
 def test_r5_a_flow_that_closes_windows_is_refused_with_the_reason(

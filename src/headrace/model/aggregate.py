@@ -167,7 +167,7 @@ def bind(name: str, aggregate: Aggregate, columns: Columns, where: Where | None)
         n=aggregate.n,
         q=aggregate.q,
         type=result,
-        nullable=aggregate.kind in _NULL_WHEN_EMPTY and (argument is None or argument.nullable),
+        nullable=aggregate.kind in NULL_WHEN_EMPTY and (argument is None or argument.nullable),
     )
 
 
@@ -224,4 +224,4 @@ _TAKES = {
     "quantile": "int, float or money",
     "top": "int, float, money, text or time",
 }
-_NULL_WHEN_EMPTY = ("sum", "avg", "min", "max", "first", "last", "quantile")
+NULL_WHEN_EMPTY = ("sum", "avg", "min", "max", "first", "last", "quantile")

@@ -24,6 +24,7 @@ from headrace.model.target import Target
 from headrace.model.topic import Topic
 
 if TYPE_CHECKING:
+    from headrace.model.features import Features
     from headrace.model.pattern import Pattern
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
@@ -161,6 +162,24 @@ class App:
         from headrace.model.pattern import pattern
 
         return pattern(self, name, key=key, after_match=after_match, keep=keep, select=select)
+
+    @declaring('app.features("card", key="card_id", source=payments, ttl="30 d")', why="ttl bounds what is remembered")
+    def features(
+        self,
+        name: str,
+        *,
+        key: str,
+        source: Stream,
+        ttl: str | timedelta,
+        lateness: str | timedelta = "1 h",
+        most: int = 100_000,
+    ) -> Features:
+        """What is known of a key at each of its rows: `.over("1 h", "1 d", spent=hr.sum("amount")).last("country")`.
+        `ttl`: after a silence of that long the key begins anew. `lateness`: how far behind the watermark a row may come
+        and still be told exactly. `most`: rows that a key may hold; one more is a dead letter."""
+        from headrace.model.features import features
+
+        return features(self, name, key=key, source=source, ttl=ttl, lateness=lateness, most=most)
 
     @declaring('app.topic("alerts", retention="7 d")')
     def topic(

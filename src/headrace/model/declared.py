@@ -12,6 +12,7 @@ from headrace.expr.types import INT, TEXT, TIME, Column, Columns
 from headrace.model.aggregate import Bound
 from headrace.model.changing import ChangeRows, Changing
 from headrace.model.event import EventType
+from headrace.model.featured import Featured as Featured
 from headrace.model.matched import Pattern as Pattern
 from headrace.model.node import Choosing, Narrowing, OneInput, Passing
 from headrace.model.window import Emit, Forever, Window
@@ -253,7 +254,7 @@ class LookedUp(OneInput, Choosing):
 class Side(OneInput):
     """Another output of a step: its late rows, its duplicates, rows without partner, partial matches."""
 
-    of: Dedup | Aggregated | Joined | Enriched | Pattern
+    of: Dedup | Aggregated | Joined | Enriched | Featured | Pattern
     port: str
     where: Where | None = None
 
@@ -280,6 +281,7 @@ Node = (
     | Joined
     | Enriched
     | LookedUp
+    | Featured
     | Pattern
     | Side
     | Changing
@@ -302,7 +304,7 @@ def ports(node: Node) -> tuple[tuple[str, Columns], ...]:
         case Joined():
             alone = tuple(replace(column, nullable=True) for column in node.columns)
             return (rows, ("late", (*alone, SIDE, WATERMARK)), ("unmatched", (*alone, SIDE)))
-        case Enriched(as_of=True):
+        case Enriched(as_of=True) | Featured():
             return (rows, ("late", (*node.of.columns, WATERMARK)))
         case Pattern():
             return (rows, ("timeouts", node.timeouts))

@@ -89,6 +89,7 @@ def _time_of(node: Node) -> str:
             | declared.Changed()
             | declared.Enriched()
             | declared.LookedUp()
+            | declared.Featured()
             | declared.Union()
         ):
             times = {_time_of(of) for of in node.inputs if not isinstance(of, declared.ReadTable)}

@@ -68,10 +68,10 @@ class Stream(Verbs):
             raise BadStep("a step without name", fix='.named("spend"), or leave it out', where=here())
         if isinstance(self.node, declared.Read | declared.Side):
             raise BadStep(f"{name!r} names a source", fix="name a stream with app.stream(..., name=)", where=here())
-        if isinstance(self.node, declared.Pattern):
-            raise BadStep(
-                f"the pattern has its name, {self.node.name!r}", fix="name it in app.pattern(...)", where=here()
-            )
+        for kind, verb in ((declared.Pattern, "pattern"), (declared.Featured, "features")):
+            if isinstance(self.node, kind):
+                raise BadStep(f"the step has its name, {self.node.name!r}", fix=f"name it in app.{verb}(...)",
+                              where=here())  # fmt: skip
         return replace(self, node=replace(self.node, name=name))
 
     @declaring('.alias("second")')
@@ -321,9 +321,10 @@ class Stream(Verbs):
 
     @property
     def late(self) -> Stream:
-        """Rows that came after every window they belong to was gone, or too late for a join, with the watermark they
-        met."""
-        return self._side("late", (declared.Aggregated, declared.Joined, declared.Enriched), "a window or a join")
+        """Rows that came after every window they belong to was gone, or too late for a join or for features, with the
+        watermark they met."""
+        kinds = (declared.Aggregated, declared.Joined, declared.Enriched, declared.Featured)
+        return self._side("late", kinds, "a window, a join or features")
 
     @property
     def duplicates(self) -> Stream:
@@ -351,7 +352,7 @@ class Stream(Verbs):
         if taken := [name for name in ("side", "watermark") if names.count(name) > 1]:
             raise BadStep(f"the column {taken[0]!r} is taken", why=f".{port} says there what the rows met",
                           fix=f'rename it first: .select("..., {taken[0]} as ...")', where=place)  # fmt: skip
-        if isinstance(node, declared.Aggregated):
+        if isinstance(node, declared.Aggregated | declared.Featured):
             return replace(self, node=side, key=node.keys)
         return replace(self, node=side, key=self.key if port == "duplicates" else ())
 

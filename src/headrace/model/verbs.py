@@ -16,6 +16,8 @@ NOT_OF_STREAMS = {
     "pattern": 'app.pattern("name", key="...").first("step", stream)',
     "matches": "a pattern has it: app.pattern(...)",
     "timeouts": "a pattern has it: app.pattern(...)",
+    "features": 'app.features("card", key="...", source=stream, ttl="30 d")',
+    "vectors": "features have it: app.features(...)",
 }
 NOT_OF_TABLES = {
     "agg": '.group_by("...").agg(...)',

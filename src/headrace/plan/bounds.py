@@ -60,6 +60,8 @@ def bound(step: Step) -> StateBound | None:
     if isinstance(node, declared.Pattern):
         words = f"partial matches of the last {show(node.within)}, at most {node.limit:,}, and rows up to their turn"
         return StateBound(words=words, bytes_per_key=48 + sum(_value(c.type) for c in node.layout), exact=False)
+    if isinstance(node, declared.Featured):
+        return _features(node)
     if not isinstance(node, declared.Aggregated):
         return None
     values = sum(_aggregate(value) for value in node.values) + node.values[0].n * _row(node.ranked)
@@ -80,6 +82,16 @@ def bound(step: Step) -> StateBound | None:
         return StateBound(words=words, bytes_per_key=row, exact=False)
     assert isinstance(window, Forever)
     return StateBound(words="one value per key, kept for ever", bytes_per_key=20 + values, exact=True)
+
+
+def _features(node: declared.Featured) -> StateBound:
+    """A row's time, and what the windows and `last` ask of it."""
+    back = f"every row of the last {show(node.reach + node.lateness)} behind the watermark" if node.overs else ""
+    last = max((one.n for one in node.before), default=0)
+    ever = f"the last {last:,}" if last > 1 else "the last row" if last else ""
+    held = " and ".join(filter(None, (back, ever)))
+    words = f"{held}, at most {node.most:,}; forgotten {show(node.ttl + node.lateness)} after its last"
+    return StateBound(words=words, bytes_per_key=8 + sum(_value(one.type) for one in node.asked), exact=False)
 
 
 def _view(node: Changing) -> StateBound | None:

@@ -29,6 +29,8 @@ def _reach(step: Step) -> timedelta:
         return node.keep
     if isinstance(node, declared.Joined):
         return max(abs(node.lower), abs(node.upper))
+    if isinstance(node, declared.Featured):
+        return node.lateness + (max(node.reach, node.ttl) if node.before else node.reach)
     if not isinstance(node, declared.Aggregated):
         return timedelta(0)
     window = node.window

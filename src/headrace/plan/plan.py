@@ -19,7 +19,15 @@ from headrace.model.target import Target
 from headrace.model.window import Forever, Hopping, Tumbling
 
 ZERO = timedelta(0)
-TIMED = (declared.Dedup, declared.Changed, declared.Aggregated, declared.Joined, declared.Enriched, declared.Pattern)
+TIMED = (
+    declared.Dedup,
+    declared.Changed,
+    declared.Aggregated,
+    declared.Joined,
+    declared.Enriched,
+    declared.Featured,
+    declared.Pattern,
+)
 """Steps that go by event time."""
 STAGED = (
     *TIMED,
@@ -304,6 +312,7 @@ _NAMED: dict[type, str] = {
     declared.Read: 'app.stream(..., name="...")',
     declared.ReadTable: 'app.table(..., name="...")',
     declared.Pattern: 'app.pattern("another", ...)',
+    declared.Featured: 'app.features("another", ...)',
 }
 """How those are named that do not take `.named(...)`."""
 _KIND = {

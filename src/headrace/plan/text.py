@@ -149,6 +149,22 @@ def _often(item: matched.Step | matched.Group) -> str:
     return f" {item.least}{most} times" + {"then": "", "next": " consecutive", "then_any": " any"}[item.inner]
 
 
+def _featured(node: declared.Featured) -> str:
+    windows = "".join(
+        f"; over {show(over.size)}{f' up to {show(over.delay)} ago' if over.delay else ''}: "
+        + ", ".join(map(str, over.values))
+        for over in node.overs
+    )
+    before = "".join(
+        f"; {one.column.name} of the row before" if one.n == 1 else f"; {one.column.name} of {one.n} rows before"
+        for one in node.before
+    )
+    return (
+        f"features by {names(node.keys)}, forgotten after {show(node.ttl)}, lateness {show(node.lateness)}, "
+        f"at most {node.most:,} rows{windows}{before}"
+    )
+
+
 def _mapped(node: declared.MapRows) -> str:
     columns = ", ".join(map(str, node.columns))
     return f"{'flat map' if node.many else 'map'} by {_called(node)}: {columns}"
@@ -168,6 +184,7 @@ _SAID: dict[type, Callable[[Any], str]] = {
     declared.Joined: _joined,
     declared.Enriched: _enriched,
     declared.LookedUp: _looked_up,
+    declared.Featured: _featured,
     declared.Pattern: _pattern,
     declared.MapRows: _mapped,
     declared.FilterRows: lambda node: f"where {_called(node)}",

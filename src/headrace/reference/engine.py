@@ -11,6 +11,7 @@ from headrace.plan.plan import Flow, Plan, Step, topic_of
 from headrace.reference import view
 from headrace.reference.batch import Batch, Dead, Record, Travelling
 from headrace.reference.counts import Counts
+from headrace.reference.features import Features
 from headrace.reference.joined import Enriched, Joined, LookedUp
 from headrace.reference.keyed import Changed, Dedup, Windowed
 from headrace.reference.operator import Moment, Operator, Setting, Source
@@ -145,6 +146,8 @@ def _operator(step: Step, setting: Setting) -> Operator:
             return view.Grouped(step, setting, node)
         case changing.ChangeRows():
             return view.ChangeRows(step, setting, node)
+        case declared.Featured():
+            return Features(step, setting, node)
         case declared.Pattern():
             return Pattern(step, setting, node)
     raise AssertionError(f"{node} is no step of its own")

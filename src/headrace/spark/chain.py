@@ -52,6 +52,8 @@ def entering(step: Step, number: int, flow: Flow) -> tuple[Columns, list[Any], l
         return whole, [c.name for c in whole], list(node.on) if number == 0 else []
     if isinstance(node, declared.Pattern):
         return node.layout, list(node.entering(number)), [value for _, value in node.keys[number]]
+    if isinstance(node, declared.Featured):
+        return node.layout, [*(c.name for c in whole), *node.computed], [value for _, value in node.keys]
     if isinstance(node, declared.Aggregated):
         named = [(f"k{n}", value) for n, (_, value) in enumerate(node.keys)]
         named += [(f"a{n}", v.argument) for n, v in enumerate(node.values) if v.argument is not None]
@@ -64,12 +66,15 @@ def entering(step: Step, number: int, flow: Flow) -> tuple[Columns, list[Any], l
     return whole, [c.name for c in whole], [value for _, value in key]
 
 
-def given(node: declared.Joined | declared.Enriched | declared.Pattern, port: str) -> Columns:
-    """The payload of rows as their kernel gives them. Of a pattern: the slots. Of a join: both rows one after the
+def given(node: declared.Joined | declared.Enriched | declared.Featured | declared.Pattern, port: str) -> Columns:
+    """The payload of rows as their kernel gives them. Of a pattern: the slots. Of features: the row as it was handed
+    over, and after it what the kernel knows. Of a join: both rows one after the
     other, null where there is none; beside the rows that come out as they should, which side it is of, and of a late
     one the watermark it met."""
     if isinstance(node, declared.Pattern):
         return node.given
+    if isinstance(node, declared.Featured):
+        return (*node.layout, *(node.features if port == "rows" else (declared.WATERMARK,)))
     both = tuple(
         Column(f"{name}.{c.name}", c.type, True)
         for name, of in zip(node.names, node.inputs, strict=True)

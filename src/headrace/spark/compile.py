@@ -24,7 +24,7 @@ from headrace.spark.chain import DEAD, EXIT, PORTS, Chain, entering, given, valu
 from headrace.spark.columns import column, fault
 from headrace.spark.letters import RECORD, grave, letter, no_record
 from headrace.spark.routes import CHAIN, Gate, Route, Rows, routed
-from headrace.spark.stages import staged
+from headrace.spark.stages import GIVING, staged
 from headrace.spark.views import Views, told
 
 NO_TIME = 0
@@ -93,10 +93,12 @@ class Compiler:
 
     def _given(self, node: declared.Node, port: str, columns: Columns) -> tuple[dict[str, Any], Any]:
         """A port's columns, and the payload if it holds just these: kernels of joins and patterns give what the columns
-        are made of."""
-        if not isinstance(node, declared.Joined | declared.Enriched | declared.Pattern):
+        are made of, those of features what they were asked for too."""
+        if not isinstance(node, GIVING) or (isinstance(node, declared.Featured) and not node.computed):
             return self.chain.fields(columns), sf.col("payload")
         raw = self.chain.fields(given(node, port))
+        if isinstance(node, declared.Featured):
+            return {c.name: raw[c.name] for c in columns}, None
         if isinstance(node, declared.Enriched) and port == "late":
             values = {c.name: raw[f"{node.names[0]}.{c.name}"] for c in node.of.columns}
         else:

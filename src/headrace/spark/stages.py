@@ -21,6 +21,8 @@ from headrace.spark.routes import CHAIN
 from headrace.spark.workers import applied, returned
 from headrace.steps.spec import step_of
 
+GIVING = (declared.Joined, declared.Enriched, declared.Featured, declared.Pattern)
+"""Steps whose kernels give rows, beside those over tables."""
 CALLED = (declared.MapRows, declared.FilterRows)
 """Steps that call a function of the user's."""
 
@@ -86,7 +88,7 @@ def _step(flow: Flow, step: Step, arrival: bool) -> dict[str, Any]:
         return told | {"inputs": [_fields(columns) for columns in inputs], "ports": {PORTS["rows"]: _fields(gives)}}
     if isinstance(node, declared.Pattern):
         told["asked"] = [_fields(asked.slots) for asked in node.conditions]
-    if isinstance(node, declared.Joined | declared.Enriched | declared.Pattern):
+    if isinstance(node, GIVING):
         # What nobody reads is not even made; rows always are, since their port is what makes it a step that gives rows.
         return told | {"ports": {PORTS[port]: _fields(given(node, port)) for port in dict.fromkeys(("rows", *read))}}
     keys = len(node.keys) if isinstance(node, declared.Aggregated) else 0

@@ -14,7 +14,8 @@ DUPLICATE = "duplicate"
 FILTERED = "filtered"
 NAN = "nan"  # dead letter: a float that is no number (rule B3)
 OVERFLOW = "overflow"  # dead letter: a sum would leave 128 bits (rule D5)
-DEAD = (NAN, OVERFLOW)
+TOO_MANY = "too-many"  # dead letter: its key holds as many rows as it may
+DEAD = (NAN, OVERFLOW, TOO_MANY)
 
 Order = tuple[int, int, int, int, str]
 """Rule R2: (time, source, partition, offset, id); every row of a flow has another one."""

@@ -19,6 +19,7 @@ from headrace.steps import (
     changelog,
     current,
     dedup,
+    features,
     forever,
     interval_join,
     pattern,
@@ -55,6 +56,8 @@ def step_of(node: declared.Node, *, unmatched: bool = False, arrival: bool = Fal
             return as_of, as_of.Spec(history=_micros(node.table.history), wait=node.wait)
         case declared.Enriched():
             return current, current.Spec(keep=_micros(DELETED))
+        case declared.Featured():
+            return features, _features(node)
         case declared.Pattern():
             return pattern, _pattern(node, arrival)
         case declared.Aggregated():
@@ -92,6 +95,26 @@ def _window(node: declared.Aggregated) -> tuple[ModuleType, Any]:
             **values,
         )
     return forever, forever.Spec(**values)
+
+
+def _features(node: declared.Featured) -> features.Spec:
+    at = node.asked.index
+    return features.Spec(
+        windows=tuple(
+            features.Window(
+                size=_micros(over.size),
+                delay=_micros(over.delay),
+                aggregates=tuple(map(_aggregate, over.values)),
+                places=tuple(-1 if value.argument is None else at(value.argument) for value in over.values),
+            )
+            for over in node.overs
+        ),
+        last=tuple((at(ref), one.n) for one, (_, ref) in zip(node.before, node.before_refs, strict=True)),
+        ttl=_micros(node.ttl),
+        lateness=_micros(node.lateness),
+        most=node.most,
+        kept=node.kept,
+    )
 
 
 def _pattern(node: declared.Pattern, arrival: bool) -> pattern.Spec:

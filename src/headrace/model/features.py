@@ -1,0 +1,172 @@
+"""Features as they are declared: what is to be known of a key at each of its rows; `.vectors` is the stream of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+from headrace.base.duration import duration, show
+from headrace.base.errors import BadStep
+from headrace.base.where import Where, here
+from headrace.expr.types import ListType
+from headrace.model.aggregate import NULL_WHEN_EMPTY, Aggregate, Bound, bind_all
+from headrace.model.declaring import declaring
+from headrace.model.featured import Before, Featured, Over
+from headrace.model.naming import Named, key_columns
+from headrace.model.stream import Stream
+from headrace.model.verbs import Verbs
+
+if TYPE_CHECKING:
+    from headrace.model.app import App
+
+ZERO = timedelta(0)
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,79}")
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Features(Verbs):
+    """What is known of a key at each of its rows. `.vectors` and `.late` are streams."""
+
+    KIND = "a set of features"
+    OF_STREAMS = "its rows are a stream: .vectors.VERB(...), or source=stream.VERB(...)"
+
+    app: App
+    name: str
+    source: Stream
+    key: Named
+    ttl: timedelta
+    lateness: timedelta
+    most: int
+    place: Where | None
+    overs: tuple[Over, ...] = ()
+    before: tuple[Before, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<features {self.name}: {', '.join(self._names) or 'none yet'}>"
+
+    @declaring('.over("1 h", "1 d", spent=hr.sum("amount"), times=hr.count())', why="each value is a column a window")
+    def over(self, *sizes: str | timedelta, delay: str | timedelta = "0 s", **values: Aggregate) -> Self:
+        """Aggregates over the rows of (t - size, t], for each size: `spent_1h`, `spent_1d`. The row itself is among
+        them. `delay`: over (t - delay - size, t - delay], for what is known only that much later."""
+        place, late = here(), duration(delay)
+        if not sizes or not values:
+            raise BadStep("over() of nothing", why="it says how far back, and what",
+                          fix='.over("1 h", "1 d", spent=hr.sum("amount"))', where=place)  # fmt: skip
+        if late < ZERO:
+            raise BadStep(f"a delay of {show(late)} looks ahead", fix='delay="7 d"', where=place)
+        found = []
+        for size in map(duration, sizes):
+            if size <= ZERO:
+                raise BadStep(f"a window of {show(size)} holds nothing", fix='.over("1 h", ...)', where=place)
+            suffix = show(size).replace(" ", "")
+            bound = bind_all({f"{name}_{suffix}": one for name, one in values.items()}, self.source.columns, (), place)
+            found.append(Over(size=size, delay=late, values=bound if not late else _maybe_empty(bound)))
+        return self._with(found, (), place)
+
+    @declaring('.last("at", "country")')
+    def last(self, *columns: str, n: int = 1) -> Self:
+        """Columns of the row before this one, null if there is none: `last_at`, `last_country`. `n`: of so many rows
+        before it, as lists, the latest first."""
+        place = here()
+        known = {column.name: column for column in self.source.columns}
+        missing = [name for name in columns if name not in known]
+        if missing or not columns:
+            raise BadStep(f"last() of {missing[0]!r}" if missing else "last() of nothing",
+                          why=f"the rows have {', '.join(known)}", fix='.last("at", "country")',
+                          where=place)  # fmt: skip
+        if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n < self.most:
+            raise BadStep(f"last() of {n!r} rows", why=f"it is a count, from 1 to less than {self.most:,}",
+                          fix='.last("at", n=3)', where=place)  # fmt: skip
+        for column in map(known.__getitem__, columns):
+            if n > 1 and (column.nullable or isinstance(column.type, ListType)):
+                raise BadStep(f"last() cannot list {n} values of {column}", why="a list holds neither nulls nor lists",
+                              fix=f'.last("{column.name}"), or coalesce it in a select before',
+                              where=place)  # fmt: skip
+        return self._with((), [Before(column=known[name], n=n) for name in columns], place)
+
+    @property
+    def vectors(self) -> Stream:
+        """Every row of the source, dated as it was, with the features after its columns."""
+        if not self._names:
+            raise BadStep(f"{self.name} has no features yet", fix='.over("1 h", spent=hr.sum("amount"))', where=here())
+        return Stream(self.app, self._node, self.key)
+
+    @property
+    def late(self) -> Stream:
+        """Rows that came more than `lateness` behind the watermark: what their windows need may be gone."""
+        return self.vectors.late
+
+    @cached_property
+    def _node(self) -> Featured:
+        """One node, however often it is asked for: vectors and late are two ends of one step."""
+        return Featured(
+            of=self.source.node,
+            keys=self.key,
+            overs=self.overs,
+            before=self.before,
+            ttl=self.ttl,
+            lateness=self.lateness,
+            most=self.most,
+            name=self.name,
+            where=self.place,
+        )
+
+    @property
+    def _names(self) -> list[str]:
+        return [value.name for over in self.overs for value in over.values] + [one.told.name for one in self.before]
+
+    def _with(self, overs: Iterable[Over], before: Iterable[Before], place: Where | None) -> Self:
+        grown = replace(self, overs=(*self.overs, *overs), before=(*self.before, *before))
+        names = [column.name for column in self.source.columns] + grown._names
+        if twice := [name for name in grown._names if names.count(name) > 1]:
+            raise BadStep(f"{twice[0]!r} is taken", why="vectors have the columns of their row, and each feature once",
+                          fix="give the value another name", where=place)  # fmt: skip
+        return grown
+
+
+def features(
+    app: App,
+    name: str,
+    *,
+    key: str,
+    source: Stream,
+    ttl: str | timedelta,
+    lateness: str | timedelta,
+    most: int,
+) -> Features:
+    """What `app.features(...)` gives."""
+    place, kept, late = here(), duration(ttl), duration(lateness)
+    if not _NAME.fullmatch(name):
+        raise BadStep(f"{name!r} is no name for features", why="it names the step in plans",
+                      fix="letters, digits, - and _, beginning with a letter", where=place)  # fmt: skip
+    if not isinstance(source, Stream):
+        raise BadStep(f"{source!r} is no stream", fix="source=app.stream(SomeEvent, ...)", where=place)
+    if source.app is not app:
+        raise BadStep(f"{source.called} belongs to {source.app!r}, these features to {app!r}",
+                      why="what runs together is declared in one app", where=place)  # fmt: skip
+    if kept <= ZERO:
+        raise BadStep(f"a ttl of {show(kept)} keeps nothing", fix='ttl="30 d"', where=place)
+    if late < ZERO:
+        raise BadStep(f"lateness of {show(late)} is negative", fix='lateness="1 h"', where=place)
+    if isinstance(most, bool) or not isinstance(most, int) or most < 2:
+        raise BadStep(f"most={most!r} rows", why="a key remembers at least the row and the one before",
+                      fix="most=100_000", where=place)  # fmt: skip
+    return Features(
+        app=app,
+        name=name,
+        source=source,
+        key=key_columns(key, source.columns, place),
+        ttl=kept,
+        lateness=late,
+        most=most,
+        place=place,
+    )
+
+
+def _maybe_empty(values: tuple[Bound, ...]) -> tuple[Bound, ...]:
+    """Over a window that the row itself is not in, and so perhaps none."""
+    return tuple(replace(one, nullable=one.nullable or one.kind in NULL_WHEN_EMPTY) for one in values)

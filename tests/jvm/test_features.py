@@ -1,0 +1,127 @@
+"""The Scala features say what the Python features say: random lives of a key, run by both and compared exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from headrace.spark.session import Spark
+from headrace.steps import aggregate, features
+from headrace.steps.row import Row
+from tests.jvm.agreeing import Case, Given, check, run_python
+from tests.properties import DEPTH
+from tests.spark.schedules import SECOND, TOPICS, aggregate_of, pace_of, result_type, spark_type, value_of
+
+ROWS = 0
+CASES = 600 * DEPTH
+
+
+def case_of(random: Random, rows: int = 8) -> Case:
+    """Windows of all aggregates over a layout in which every argument has a column, somewhere between others."""
+    windows, columns = [], [aggregate.Spec(name="", kind="", of="text")]
+    for _ in range(random.randint(0, 3)):
+        aggregates = [aggregate_of(random, random.choice(("", "", "count")), n) for n in range(random.randint(1, 3))]
+        places = [-1 if not one.of else _placed(random, columns, one) for one in aggregates]
+        size, delay = random.choice((1, 10, 45)) * SECOND, random.choice((0, 0, 5, 20)) * SECOND
+        windows.append((size, delay, tuple(aggregates), tuple(places)))
+    last = [(place, random.choice((1, 2, 5))) for place in range(random.randint(0 if windows else 1, len(columns)))]
+    kept = random.sample(range(len(columns)), len(columns))  # where in the layout each column stands
+    spec = features.Spec(
+        windows=tuple(
+            features.Window(size=size, delay=delay, aggregates=aggregates, places=places)
+            for size, delay, aggregates, places in windows
+        ),
+        last=tuple(last),
+        ttl=random.choice((3, 30, 300)) * SECOND,
+        lateness=random.choice((0, 0, 5, 30)) * SECOND,
+        most=random.choice((5, 100_000)),
+        kept=tuple(kept),
+    )
+    pace = pace_of(random, random.randint(1, 7), random.choice((-2, 1_000)) * SECOND)
+    offsets = iter(range(100_000))
+    batches = []
+    for at in pace:
+        made = []
+        for _ in range(random.choice((0, 1, 2, 3, rows))):
+            time = at.top + random.choice((0, random.randint(-40, 5) * SECOND, random.randint(-4_000, 4_000)))
+            values = [None] * len(columns)
+            for column, place in zip(columns, kept, strict=True):
+                values[place] = value_of(random, column.of, column.scale)
+            made.append([0, time, 0, random.randint(0, 2), next(offsets), "", values])
+        batches.append({"rows": made, "before": at.before, "watermark": at.watermark, "clock": at.clock})
+    layout = [""] * len(columns)
+    for column, place in zip(columns, kept, strict=True):
+        layout[place] = spark_type(column.as_json())
+    told = [result_type(one.as_json()) for window in spec.windows for one in window.aggregates]
+    told += [f"array<{layout[kept[place]]}>" if n > 1 else layout[kept[place]] for place, n in last]
+    ports = {ROWS: [*layout, *told]}
+    return {
+        "spec": spec.as_json(), "inputs": [layout], "ports": ports, "topics": TOPICS, "keyed": True, "batches": batches,
+    }  # fmt: skip
+
+
+def _placed(random: Random, columns: list[aggregate.Spec], one: aggregate.Spec) -> int:
+    """The argument's column: one of its kind that is there, or another."""
+    same = [at for at, known in enumerate(columns) if (known.of, known.scale) == (one.of, one.scale)]
+    if same and random.random() < 0.5:
+        return random.choice(same)
+    columns.append(one)
+    return len(columns) - 1
+
+
+def model_of(case: Case) -> Model:
+    spec = {name: value for name, value in case["spec"].items() if name != "step"}
+    windows = tuple(
+        features.Window(**window | {"aggregates": tuple(aggregate.Spec(**one) for one in window["aggregates"])})
+        for window in spec["windows"]
+    )
+    return Model(features.Spec(**spec | {"windows": windows}), case["inputs"][0])
+
+
+@dataclass
+class Model:
+    """The Python step in the words of RowStep.scala."""
+
+    spec: features.Spec
+    layout: list[str]
+    fresh: Callable[[], Any] = field(default=features.State)
+
+    def step(self, state: Any, row: Row, input: int, before: int | None) -> tuple[str, list[Given]]:
+        plain = tuple(_plain(self.layout[at], row.args[at]) for at in self.spec.kept)
+        verdict, told = features.step(self.spec, state, row._replace(args=plain), before)
+        values = [*row.args, *map(_shown, told)]
+        return verdict, [[ROWS, row.time, row.order[3], row.cause, values]] if verdict == "used" else []
+
+    def unkeyed(self, row: Row, input: int, before: int | None) -> tuple[str, list[Given]]:
+        raise AssertionError("features have a key")
+
+    def on_time(self, state: Any, watermark: int | None, clock: int) -> tuple[list[Given], int]:
+        features.on_time(self.spec, state, watermark)
+        return [], 0
+
+    def due(self, state: Any) -> int | None:
+        return features.due(self.spec, state)
+
+
+def _plain(type: str, value: Any) -> Any:
+    return bytes.fromhex(value) if type == "binary" and value is not None else value
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_shown(one) for one in value]
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def test_features(spark: Spark) -> None:
+    """All aggregates, delays, rows out of order and of equal times, late ones, silences, keys that are full."""
+    cases = [case_of(Random(seed)) for seed in range(CASES)]
+    verdicts = {one for case in cases for batch in run_python(case, model_of) for one in batch["verdicts"]}
+    assert verdicts == {"used", "late", "nan", "too-many"}
+    check(spark, cases, model_of)
+
+
+def test_features_of_busy_keys(spark: Spark) -> None:
+    check(spark, [case_of(Random(seed), rows=60) for seed in range(40 * DEPTH)], model_of)

@@ -1,0 +1,83 @@
+"""Features from Kafka to Kafka: what Spark wrote is what the reference gives for the schedule that Spark recorded."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import headrace as hr
+from headrace.log.broker import Broker
+from headrace.observe.snapshot import FlowSnapshot
+from headrace.spark.query import Running
+from headrace.spark.session import Spark
+from tests.spark.bench import Bench, until
+
+DAY = datetime(2026, 11, 3, 10, tzinfo=UTC)
+
+
+def event_on(topic: str) -> type:
+    @hr.event(topic=topic, key="payment_id", time="at")
+    class Payment:
+        payment_id: str
+        card_id: str
+        amount: hr.Money
+        risk: float
+        country: str | None
+        at: datetime
+
+    return Payment
+
+
+def known(app: hr.App, topic: str, payment: type) -> None:
+    """Two sets: one of plain columns after a key of its own, one of computed arguments over what the first gave."""
+    out = lambda name: app.topic(f"{topic}-{name}", partitions=1)  # noqa: E731
+    payments = app.stream(payment, disorder="5 s")
+    card = (
+        app.features("card", key="card_id", source=payments, ttl="3 min", lateness="3 s", most=12)
+        .over("15 s", "2 min", spent=hr.sum("amount"), mean=hr.avg("amount"), times=hr.count())
+        .over("1 min", delay="30 s", risk=hr.avg("risk"), places=hr.distinct("country"), some=hr.collect("amount"))
+        .last("at", "country")
+        .last("amount", n=3)
+    )
+    card.vectors.to(out("card"))
+    card.late.to(out("late"))
+    busy = card.vectors.where("times_2min > 1")
+    country = app.features("country", key="coalesce(country, '?') as country", source=busy, ttl="1 min")
+    country = country.over("1 min", peak=hr.max("risk * 2"), share=hr.sum("amount * amount"), last=hr.last("last_at"))
+    country.vectors.select("payment_id, country, peak_1min, share_1min, last_1min").to(out("country"), key="payment_id")
+
+
+def random_rows(payment: type, seed: int, rows: int) -> list[object]:
+    """Out of order, with equal times and silences; the last is late."""
+    chance = random.Random(seed)
+    found: list[object] = []
+    at = DAY
+    for number in range(rows):
+        at += timedelta(seconds=chance.choice((0, 1, 3, 10, 10 if number % 50 else 200)))
+        time = at - timedelta(seconds=chance.choice((0, 0, 0, 2, 10, 25, 60)), microseconds=chance.choice((0, 0, 1)))
+        amount, risk = hr.money(chance.randrange(50)), chance.choice((0.5, 1.25))
+        country = chance.choice(("DK", "SE", None))
+        found.append(payment(f"p{number}", f"c{chance.randrange(3)}", amount, risk, country, time))
+    return [*found, payment("old", "c0", hr.money(1), 0.5, None, DAY)]
+
+
+def test_fe1_to_fe8_a_live_run_with_a_stop_equals_the_reference(
+    spark: Spark, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    app, payment = hr.App("bench"), event_on(topic)
+    known(app, topic, payment)
+    run = Bench(spark, broker, tmp_path, app)
+    rows = random_rows(payment, 1, 140)
+    for part in (rows[:70], rows[70:]):
+        run.fill(part)
+        seen: list[FlowSnapshot] = []
+        running = Running(run.spark, run.job("live", 40), seen.append)
+        read = lambda: sum(s.rows for s in seen)  # noqa: B023, E731
+        until(lambda: read() >= len(part) and running.snapshot.watermark is not None)  # noqa: B023
+        running.stop()
+        assert running.error is None
+        assert all(counts.missing == 0 for counts in running.snapshot.counts)
+    engine = run.check(stopped=True)
+    assert {record.topic.removeprefix(f"{topic}-") for record in engine.records} == {"card", "late", "country"}
+    assert {letter.reason for letter in engine.dead} == {"too-many"}

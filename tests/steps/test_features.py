@@ -1,0 +1,175 @@
+"""Features: windows that look back from each row, the rows before it, and what a key remembers for them."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from headrace.steps import aggregate, features
+from headrace.steps.row import LATE, MILLI, NAN, TOO_MANY, USED
+from tests.properties import DEPTH
+from tests.steps.driving import COLLECT, COUNT, MIN, row
+
+HOUR = 60 * MIN
+
+
+def spec_of(*windows: tuple[int, int], last: int = 1, **more: Any) -> features.Spec:
+    """Over windows of (size, delay): how many rows, and their values in order; and the value of the rows before."""
+    made = tuple(
+        features.Window(size=size, delay=delay, aggregates=(COUNT, COLLECT), places=(-1, 0)) for size, delay in windows
+    )
+    given: dict[str, Any] = {"ttl": HOUR, "lateness": 0, "most": 100, "kept": (0,)} | more
+    return features.Spec(windows=made, last=((0, last),) if last else (), **given)
+
+
+def told(spec: features.Spec, *rows: tuple[float, Any]) -> list[tuple[Any, ...]]:
+    """The features of rows at these minutes, in the order they come, before any watermark."""
+    state = features.State()
+    return [features.step(spec, state, row(int(at * MIN), value), None)[1] for at, value in rows]
+
+
+def test_fe1_a_window_has_the_row_itself_and_what_is_less_than_its_size_before() -> None:
+    spec = spec_of((10 * MIN, 0), last=0)
+    assert told(spec, (0, 1), (9.99, 2), (10, 3), (21, 4)) == [(1, [1]), (2, [1, 2]), (2, [2, 3]), (1, [4])]
+
+
+def test_fe2_a_delayed_window_ends_that_much_earlier_and_may_be_empty() -> None:
+    spec = spec_of((10 * MIN, 5 * MIN), last=0)
+    assert told(spec, (0, 1), (4, 2), (5, 3), (9, 4), (15, 5)) == [
+        (0, []), (0, []), (1, [1]), (2, [1, 2]), (3, [2, 3, 4]),
+    ]  # fmt: skip
+
+
+def test_fe3_the_rows_before_are_told_the_latest_first_and_not_the_row_itself() -> None:
+    assert told(spec_of(), (0, 1), (1, 2), (50, 3)) == [(None,), (1,), (2,)]
+    assert told(spec_of(last=2), (0, 1), (1, 2), (50, 3)) == [([],), ([1],), ([2, 1],)]
+
+
+def test_fe4_an_older_row_is_put_in_its_place_and_what_was_told_stands() -> None:
+    spec = spec_of((10 * MIN, 0))
+    assert told(spec, (0, 1), (8, 2), (4, 3), (12, 4)) == [
+        (1, [1], None), (2, [1, 2], 1), (2, [1, 3], 1), (3, [3, 2, 4], 2),
+    ]  # fmt: skip
+
+
+def test_fe4_rows_of_one_time_follow_each_other_as_they_come() -> None:
+    assert told(spec_of((MIN, 0)), (0, 1), (0, 2), (0, 3)) == [(1, [1], None), (2, [1, 2], 1), (3, [1, 2, 3], 2)]
+
+
+def test_fe5_after_a_silence_of_ttl_the_key_begins_anew() -> None:
+    spec = spec_of((2 * HOUR, 0))
+    assert told(spec, (0, 1), (59, 2), (119, 3), (59.5, 4)) == [
+        (1, [1], None), (2, [1, 2], 1), (1, [3], None), (3, [1, 2, 4], 2),
+    ]  # fmt: skip
+
+
+def test_fe6_a_row_further_behind_than_lateness_is_late_and_leaves_no_trace() -> None:
+    spec, state = spec_of((MIN, 0), lateness=5 * MIN), features.State()
+    ten = 10 * MIN // MILLI
+    assert features.step(spec, state, row(5 * MIN - 1, 1), ten) == (LATE, ())
+    assert state.empty
+    assert features.step(spec, state, row(5 * MIN, 1), ten)[0] == USED
+
+
+def test_fe7_rows_that_nobody_can_ask_for_are_dropped_those_before_are_kept_until_ttl() -> None:
+    spec, state = spec_of((10 * MIN, 0), lateness=5 * MIN), features.State()
+    for at in (0, 1, 2, 20):
+        features.step(spec, state, row(at * MIN, at), None)
+
+    def left(minute: int) -> list[int]:
+        features.on_time(spec, state, minute * MIN // MILLI)
+        return [known.time // MIN for known in state.rows]
+
+    assert left(15) == [1, 2, 20]
+    assert left(16) == [2, 20]
+    assert left(24) == [2, 20]  # a row of 19 could still come: the one before it is asked for
+    assert left(25) == [20]
+    assert features.due(spec, state) == 85 * MIN // MILLI
+    assert left(84) == [20]
+    assert left(85) == []
+    assert features.due(spec, state) is None
+
+
+def test_a_quiet_key_is_woken_when_its_windows_are_empty_and_when_it_is_forgotten() -> None:
+    spec, state = spec_of((10 * MIN, 0)), features.State()
+    for at in (0, 1, 2):
+        features.step(spec, state, row(at * MIN, at), None)
+    assert features.due(spec, state) == 12 * MIN // MILLI
+    features.on_time(spec, state, 12 * MIN // MILLI)
+    assert features.due(spec, state) == 62 * MIN // MILLI
+
+
+def test_fe8_a_key_that_is_full_refuses_a_row_until_others_can_go() -> None:
+    spec, state = spec_of((10 * MIN, 0), most=2), features.State()
+    verdicts = [features.step(spec, state, row(at * MIN, at), None)[0] for at in (0, 1, 2)]
+    assert verdicts == [USED, USED, TOO_MANY]
+    assert features.step(spec, state, row(12 * MIN, 3), 11 * MIN // MILLI) == (USED, (1, [3], 1))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_float_that_is_no_number_is_refused_where_it_is_counted(value: float) -> None:
+    total = aggregate.Spec(name="v", kind="sum", of="float")
+    window = features.Window(size=MIN, delay=0, aggregates=(total,), places=(0,))
+    spec, state = features.Spec(windows=(window,), last=(), ttl=HOUR, lateness=0, most=9, kept=(0,)), features.State()
+    assert features.step(spec, state, row(0, value), None) == (NAN, ())
+    assert features.step(spec, state, row(0, None), None) == (USED, (None,))
+
+
+@pytest.mark.parametrize("seed", range(100 * DEPTH))
+def test_what_a_key_drops_is_never_missed(seed: int) -> None:
+    """The same rows, watermark by watermark and from all that ever came: every vector is equal."""
+    random = Random(seed)
+    minutes = lambda *some: random.choice(some) * MIN  # noqa: E731
+    windows = [(minutes(1, 5, 20), minutes(0, 0, 3, 15)) for _ in range(random.randint(0, 2))]
+    spec = spec_of(*windows, last=random.randint(1, 3), ttl=minutes(4, 15, 60), lateness=minutes(0, 0, 2, 10))
+    state, came = features.State(), []
+    top, watermark = 0, None
+    for _ in range(40):
+        top += minutes(0, 0, 1, 2, 6)
+        one = row(top - minutes(0, 0, 1, 3, 12), random.randint(0, 9))
+        verdict, vector = features.step(spec, state, one, watermark)
+        if verdict == USED:
+            came.append(one)
+            assert vector == _by_definition(spec, came, one.time)
+        else:
+            assert watermark is not None
+            assert one.time < watermark * MILLI - spec.lateness
+        if random.random() < 0.7:
+            watermark = max(watermark or 0, (top - minutes(0, 2, 5)) // MILLI)
+            features.on_time(spec, state, watermark)
+
+
+def _by_definition(spec: features.Spec, came: list[Any], time: int) -> tuple[Any, ...]:
+    """Of the last row that came, over all rows that came, in order of time and then as they came."""
+    rows = sorted((one for one in came if one.time <= time), key=lambda one: one.time)
+    known = rows[-1:]
+    for earlier in reversed(rows[:-1]):
+        if known[0].time - earlier.time >= spec.ttl:
+            break
+        known.insert(0, earlier)
+    vector: list[Any] = []
+    for window in spec.windows:
+        end = time - window.delay
+        inside = [one.args[0] for one in known if end - window.size < one.time <= end]
+        vector += [len(inside), inside]
+    for _, n in spec.last:
+        before = [one.args[0] for one in known[:-1]][::-1][:n]
+        vector.append(before if n > 1 else before[0] if before else None)
+    return tuple(vector)
+
+
+def test_the_spec_is_plain_json() -> None:
+    spec = spec_of((MIN, 0), last=3)
+    assert spec.as_json() == {
+        "step": "features",
+        "windows": [
+            {"size": MIN, "delay": 0, "aggregates": [COUNT.as_json(), COLLECT.as_json()], "places": (-1, 0)},
+        ],
+        "last": ((0, 3),),
+        "ttl": HOUR,
+        "lateness": 0,
+        "most": 100,
+        "kept": (0,),
+    }
