@@ -51,6 +51,7 @@ HeadraceError
 │   ├── PlanChanged
 │   ├── CheckpointInUse
 │   ├── CheckpointDamaged ..... a file of it is not what was written
+│   ├── RebuildOpen ........... a rebuild of a store was cut off, and must be done again first
 │   ├── RescaleOpen ........... a rescale of its state was cut off, and must be ended first
 │   ├── ModeRefused
 │   ├── GuaranteeRefused ...... this Spark master cannot give what an output asks for
@@ -350,6 +351,10 @@ class CheckpointInUse(RunError):
 
 class CheckpointDamaged(RunError):
     code = "checkpoint-damaged"
+
+
+class RebuildOpen(RunError):
+    code = "rebuild-open"
 
 
 class RescaleOpen(RunError):

@@ -8,6 +8,7 @@
     commits.txt   the id of the topic that says which batch was written last
     staged/       rows of the batch that runs, on their way to stores
     rescale.txt   there while a rescale of the state is not done
+    rebuild/      there while a rebuild of a store is not done: a checkpoint of its own
     set-aside/    what a repair took away, and state from before a rescale
     spark/        Spark's own checkpoint
 """
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from headrace.base.errors import CheckpointInUse, PlanChanged, RescaleOpen
+from headrace.base.errors import CheckpointInUse, PlanChanged, RebuildOpen, RescaleOpen
 from headrace.plan import text
 from headrace.plan.plan import Flow, Plan
 
@@ -65,6 +66,10 @@ class Checkpoint:
         return self.folder / "set-aside"
 
     @property
+    def rebuild(self) -> Checkpoint:
+        return Checkpoint(folder=self.folder / "rebuild")
+
+    @property
     def rescale_file(self) -> Path:
         return self.folder / "rescale.txt"
 
@@ -87,10 +92,16 @@ class Checkpoint:
     def _lock_file(self) -> Path:
         return self.folder / "driver.lock"
 
-    def open(self, flow: Flow) -> Held:
-        """Takes the lock, then checks the plan. Raises CheckpointInUse or PlanChanged."""
+    def open(self, flow: Flow, *, to_rebuild: bool = False) -> Held:
+        """Takes the lock, then checks the plan. Raises CheckpointInUse, PlanChanged, or what was left undone."""
         held = self.hold()
         try:
+            if self.rebuild.folder.exists() and not to_rebuild:
+                raise RebuildOpen(
+                    f"a rebuild of a store of {flow.name!r} was cut off",
+                    why="the store lacks rows that the flow has written, and will not write again",
+                    fix="do it again: headrace rebuild STORE --yes",
+                )
             self._check(flow)
         except BaseException:
             held.close()
@@ -102,7 +113,7 @@ class Checkpoint:
         under its feet."""
         held = self.hold()
         try:
-            for folder in (self.spark, self.staged):
+            for folder in (self.spark, self.staged, self.rebuild.folder):
                 shutil.rmtree(folder, ignore_errors=True)
             for file in (self.plan_file, self.counts_file, self.sizes_file, self.commits_file, self.rescale_file):
                 file.unlink(missing_ok=True)

@@ -15,6 +15,7 @@ from headrace.log.read import read
 from headrace.model.topic import Topic
 from headrace.spark.checkpoint import Checkpoint
 
+_PATIENCE = 30.0
 _SEGMENT = 16 << 20
 """Bytes. Only closed segments are compacted, and a start reads all that is left."""
 
@@ -38,6 +39,11 @@ def ensure_commits(broker: Broker, app: str, checkpoint: Checkpoint) -> str:
             fix=f"see whether its records are in the outputs; to go on and maybe write it twice, remove {file}",
         )
     return topic.name
+
+
+def take_over(broker: Broker, flow: str) -> None:
+    """Ends the transaction that a driver of the flow left open when it died, and fences one that lives."""
+    broker.producer({"transactional.id": flow}).init_transactions(_PATIENCE)
 
 
 def last_written(broker: Broker, app: str, flow: str, query: str) -> int | None:
