@@ -49,7 +49,7 @@ def test_show_says_how_far_a_flow_came(headrace: Headrace, kept: Kept, home: Pat
 
 
 def test_verify_says_what_is_wrong_and_repair_what_it_would_do(headrace: Headrace, kept: Kept, home: Path) -> None:
-    here = ("--set", f"home={home}")
+    here = ("--set", f"home={home}", "--set", f"kafka.bootstrap={kept.flowing.broker.bootstrap}")
     assert headrace(*here, "checkpoint", "verify").code == 0
 
     tear(flow_folder(home) / "counts.json")
@@ -67,6 +67,12 @@ def test_verify_says_what_is_wrong_and_repair_what_it_would_do(headrace: Headrac
     assert headrace(*here, "checkpoint", "verify").code == 1
     assert headrace(*here, "checkpoint", "repair", "--yes").code == 0
     assert headrace(*here, "checkpoint", "verify").code == 0
+
+    commits = flow_folder(home) / "commits.txt"
+    known = commits.read_text()
+    commits.write_text(known[::-1])
+    assert "commits.txt names the topic" in headrace(*here, "checkpoint", "verify").out
+    commits.write_text(known)
 
     tear(flow_folder(home) / "spark" / "metadata")
     said = headrace(*here, "checkpoint", "repair", "--yes")

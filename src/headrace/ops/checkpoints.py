@@ -22,7 +22,7 @@ from headrace.spark.checkpoint import Checkpoint
 from headrace.spark.checkpoint_files import SparkFiles, Torn
 from headrace.spark.checkpoint_repair import Mend, mend, mends
 from headrace.spark.checkpoint_show import Ends, view
-from headrace.spark.commits import last_written
+from headrace.spark.commits import commits_topic, last_written
 from headrace.spark.session import Spark
 from headrace.spark.session import start as start_spark
 
@@ -108,9 +108,25 @@ def verify(
     settings: Settings, name: str | None = None, flow: str | None = None
 ) -> Iterator[tuple[Kept, list[Finding]]]:
     """What is wrong with each. Raises CheckpointInUse: what a driver is writing would look torn."""
+    commits = _commits(settings)
     for kept in find(settings, name, flow):
         with closing(kept.checkpoint.hold()):
-            yield kept, checkpoint_verify.verify(kept.checkpoint, declared=kept.lines)
+            yield kept, checkpoint_verify.verify(kept.checkpoint, declared=kept.lines, commits=commits(kept.app))
+
+
+def _commits(settings: Settings) -> Callable[[str], str | None]:
+    """The id of an app's topic of commits, "" if there is none; None where no broker runs."""
+    try:
+        broker = endpoints.broker(settings)
+        there = topics.widths(broker)
+    except HeadraceError:
+        return lambda _: None
+
+    def asked(app: str) -> str:
+        name = commits_topic(app).name
+        return topics.identity(broker, name) if name in there else ""
+
+    return asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,9 +39,12 @@ Bad = dict[Path, str]
 T = TypeVar("T", Planned, Committed)
 
 
-def verify(checkpoint: Checkpoint, *, declared: tuple[str, ...] | None = None) -> list[Finding]:
-    """All that is wrong, and a word for what is well. `declared`: the plan as the app has it now."""
-    found = [*_plan(checkpoint, declared), *_counts(checkpoint), *_topic(checkpoint)]
+def verify(
+    checkpoint: Checkpoint, *, declared: tuple[str, ...] | None = None, commits: str | None = None
+) -> list[Finding]:
+    """All that is wrong, and a word for what is well. `declared`: the plan as the app has it now; `commits`: the id of
+    the topic of commits now, "" if there is none. None: nobody could be asked."""
+    found = [*_plan(checkpoint, declared), *_counts(checkpoint), *_topic(checkpoint, commits)]
     files = SparkFiles(folder=checkpoint.spark)
     found += _spark(files) if files.planned() else [_note("batches", "no batch was planned yet")]
     for file in leftovers(checkpoint):
@@ -92,11 +95,17 @@ def _counts(checkpoint: Checkpoint) -> Iterator[Finding]:
         yield fine("counts", f"{len(steps)} steps, every row accounted for")
 
 
-def _topic(checkpoint: Checkpoint) -> Iterator[Finding]:
+def _topic(checkpoint: Checkpoint, now: str | None) -> Iterator[Finding]:
     file = checkpoint.commits_file
-    if file.exists() and not _TOPIC_ID.fullmatch(file.read_text(errors="replace")):
-        why = "it is the id of the topic that says which batch was written last; a run stops with commits-lost"
+    if not file.exists():
+        return
+    why = "it names the topic that says which batch was written last; a run stops with commits-lost"
+    known = file.read_text(errors="replace")
+    if not _TOPIC_ID.fullmatch(known):
         yield _error("commits", "commits.txt holds no id of a topic", file, why)
+    elif now is not None and now != known:
+        gone = "was deleted" if now == "" else f"has the id {now}"
+        yield _error("commits", f"commits.txt names the topic {known}, and the topic of commits {gone}", file, why)
 
 
 def leftovers(checkpoint: Checkpoint) -> list[Path]:
