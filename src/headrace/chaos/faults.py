@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -111,7 +110,7 @@ def pause_driver(rig: Rig, chance: random.Random) -> Hurt:
 
 
 def pause_broker(rig: Rig, chance: random.Random) -> Hurt:
-    seconds, pid = chance.uniform(1, 4), rig.pid("kafka")
+    seconds, pid = chance.uniform(1, 4), rig.part("kafka").pid
     os.kill(pid, signal.SIGSTOP)
     time.sleep(seconds)
     os.kill(pid, signal.SIGCONT)
@@ -129,8 +128,7 @@ def zombie(rig: Rig, _: random.Random) -> Hurt:
         rig.until(lambda: not first.alive, _LONGEST)
         about = "fenced" if "[fenced]" in first.words() else f"not fenced: {first.words(400)}"
         rig.history.note("zombie", about, "ok" if about == "fenced" else "failed")
-    first.kill()
-    shutil.rmtree(first.home, ignore_errors=True)
+    first.kill()  # its directory stays: Spark has written whole paths into the state, and the copy still points there
     return Hurt(since, about)
 
 

@@ -35,18 +35,22 @@ _DISK = "1500m"
 class Rig:
     """Everything of one run, in a home directory of its own. Only what it started is ever killed."""
 
-    def __init__(self, home: Path, settings: Settings, history: History, *, seed: int, rate: int) -> None:
+    stores: Stores
+    traffic: Traffic
+    driver: Driver
+
+    def __init__(self, home: Path, settings: Settings, history: History) -> None:
         self.home, self.history = home, history
         self._settings = settings
+        self._drivers = 0
         self.proxy = Proxy()
         self.broker = Broker(bootstrap=f"{LOOPBACK}:{self.proxy.port}", partitions=_PARTITIONS)
         self.disk = _small_disk(home / "drivers")
-        self._drivers = 0
-        self.driver: Driver
-        self.stores: Stores
+
+    def start(self, *, seed: int, rate: int) -> None:
         self.up()
         topics.ensure(self.broker, *bank.topics)
-        self.traffic = Traffic(self.broker, history, seed=seed, rate=rate)
+        self.traffic = Traffic(self.broker, self.history, seed=seed, rate=rate)
         self.start_driver()
 
     # -- parts
@@ -58,17 +62,17 @@ class Rig:
         self.proxy.broker_port = ports.remembered(stack)["kafka"]
         self.stores = Stores(postgres=found.postgres, redis=found.redis, lake=self.home / "drivers" / "lake")
 
-    def pid(self, part: str) -> int:
-        note = guard.read(self.home / "stack" / part)
-        assert note is not None, f"{part} was never started"
-        return note.pid
+    def part(self, name: str) -> guard.Note:
+        """Which process a part is."""
+        note = guard.read(self.home / "stack" / name)
+        assert note is not None, f"{name} was never started"
+        return note
 
-    def kill_part(self, part: str) -> None:
+    def kill_part(self, name: str) -> None:
         """kill -9, and it is gone."""
-        note = guard.read(self.home / "stack" / part)
-        assert note is not None, f"{part} was never started"
-        os.kill(note.pid, signal.SIGKILL)
-        self.until(lambda: not note.alive, 30)
+        part = self.part(name)
+        os.kill(part.pid, signal.SIGKILL)
+        self.until(lambda: not part.alive, 30)
 
     # -- the driver
 
@@ -119,7 +123,9 @@ class Rig:
         return bool(found)
 
     def close(self) -> None:
-        self.driver.kill()
+        """Ends and removes what there is, however far the start came."""
+        if self._drivers:
+            self.driver.kill()
         self.proxy.close()
         embedded.down(self.home / "stack")
         for words in (self.home / "drivers").glob("**/*.log"):  # the disk is gone with the run, its logs are not

@@ -53,8 +53,9 @@ def run(
         history = History(place / "history.jsonl")
         opened.callback(history.close)
         tell(f"seed {seed}, home {place}")
-        rig = Rig(place, settings, history, seed=seed, rate=rate)
+        rig = Rig(place, settings, history)
         opened.callback(rig.close)
+        rig.start(seed=seed, rate=rate)
         watch = Watch(rig)
         verdict = _Run(rig, watch, tell).all(seed, islice(schedule(seed, wanted, without=without), faults), minutes)
     if verdict.sound and home is None:

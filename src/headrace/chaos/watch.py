@@ -14,8 +14,8 @@ from headrace.chaos.workload import bank
 from headrace.log.follow import Follower
 from headrace.spark.commits import commits_topic
 
-COMMITS = commits_topic(bank.name).name
-BALANCES = "chaos-balances"
+_COMMITS = commits_topic(bank.name).name
+_BALANCES = "chaos-balances"
 _EVERY = 0.1
 _READ_EVERY = 10
 """Looks at the topic of commits for each read of the balances."""
@@ -28,8 +28,6 @@ class Watch:
         self._rig, self._history = rig, rig.history
         self._stop = threading.Event()
         self._followers: dict[str, Follower] = {}
-        self.balances: list[dict[str, Any]] = []
-        """Every balance that was told, in order."""
         self.sums: list[int] = []
         """The sum of all balances, as each read of the topic and of PostgreSQL found it."""
         self._standing: dict[str, int] = {}
@@ -57,16 +55,15 @@ class Watch:
                 self._history.note("read", str(broken).splitlines()[0], "failed")
 
     def _look_at_commits(self) -> None:
-        for message in self._news(COMMITS):
+        for message in self._news(_COMMITS):
             key = message.key().decode()
             if key.count("/") == 3:  # app/version/flow/query: a batch; shorter ones say who has a flow
                 self._history.committed(key, json.loads(message.value())["batch"])
 
     def _read_balances(self) -> None:
-        found = [json.loads(message.value()) for message in self._news(BALANCES)]
-        for row in found:
+        for message in self._news(_BALANCES):
+            row = json.loads(message.value())
             self._standing[row["account"]] = row["cents"]
-        self.balances += found
         self.sums.append(sum(self._standing.values()))
         self.sums.append(self._rig.stores.sum())
 
