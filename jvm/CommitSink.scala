@@ -20,9 +20,10 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** `id` names the flow, to the broker and in the topic of commits. `weaker`: the guarantee of topics that are written
   * at-least-once or at-most-once; all others, and dead letters with them, exactly-once. `stores`: their labels, in the
-  * order they are committed in; `staged`: the folder of their rows. */
+  * order they are committed in; `staged`: the folder of their rows. `planned`: the newest batch that the checkpoint knew
+  * when the run was started. */
 case class SinkSpec(id: String, commits: String, weaker: Map[String, String], stores: Seq[String], staged: String,
-    kafka: Map[String, String])
+    planned: Long, kafka: Map[String, String])
 
 object SinkSpec {
   def parse(options: CaseInsensitiveStringMap): SinkSpec = {
@@ -30,7 +31,7 @@ object SinkSpec {
     val kafka = options.asCaseSensitiveMap.asScala.collect { case (k, v) if k.startsWith("kafka.") => k.drop(6) -> v }
     val weaker = o.get("weaker").properties.asScala.map(e => e.getKey -> e.getValue.asText)
     val stores = o.get("stores").elements.asScala.map(_.asText).toSeq
-    SinkSpec(o.get("id").asText, o.get("commits").asText, weaker.toMap, stores, o.get("staged").asText, kafka.toMap)
+    SinkSpec(o.get("id").asText, o.get("commits").asText, weaker.toMap, stores, o.get("staged").asText, o.get("planned").asLong, kafka.toMap)
   }
 }
 

@@ -70,6 +70,9 @@ class Transaction(spec: SinkSpec, query: String, val run: String, val files: Opt
       opened.initTransactions()
       val tokens = commits.read()
       committed = tokens.get(written).map(_.batch).getOrElse(Never)
+      // Its batches would be taken for those that were written, and hold other rows.
+      if (committed > spec.planned) throw new LogTrouble("state-behind",
+        s"the state of ${spec.id} ends with batch ${spec.planned}, and batch $committed was written")
       claimed = tokens.get(tried).map(_.batch).getOrElse(Never)
       opened.beginTransaction()
       opened.send(commits.record(owner, Token(committed, run)), sent)
@@ -117,15 +120,15 @@ class Transaction(spec: SinkSpec, query: String, val run: String, val files: Opt
 
   /** The end of a batch: what its tasks staged goes to the stores; then everything they sent, and the token, or nothing. */
   def commit(number: Long, staged: Seq[(Int, Seq[String])]): Unit = if (open(number)) synchronized(guarded {
-    if (plain != null) plain.kafka.flush()
+    flush() // what the broker refuses is refused before a store has the batch
     if (failure.get != null) throw trouble(failure.get)
     if (staged.nonEmpty) Failpoint.reach("before-stores", number)(())
     for ((store, paths) <- staged) {
       StoreCommits.commit(spec.staged, written, number, store, paths)
       Failpoint.reach(s"after-store/${spec.stores(store)}", number)(())
     }
-    if (begun) {
-      producer.send(commits.record(written, Token(number, run)), sent)
+    if (begun || staged.nonEmpty) {
+      within.send(commits.record(written, Token(number, run)), sent)
       Failpoint.reach("after-token", number)(producer.flush())
       producer.commitTransaction()
       committed = number

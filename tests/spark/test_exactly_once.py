@@ -148,6 +148,12 @@ def test_a_driver_that_comes_back_after_another_took_over_writes_nothing(
             assert first.ended() == 1
             assert "[fenced]" in "".join(first.err)
             assert second.interrupt() == 0
+
+    # nor does it write if it is started again: its next batches have the numbers of those that the second wrote
+    send(broker, cls, visits(cls, 120, 130))
+    with driver(one, settings, broker, "run", "visiting", postgres=stack.postgres) as first:
+        assert first.ended() == 1
+        assert "[state-behind]" in "".join(first.err)
     assert set(written().values()) == {1}
     assert written().total() == 120
     assert stored(stack.postgres, topic) == [Counter(row.visit for row in rows)] * 2

@@ -56,6 +56,7 @@ HeadraceError
 │   ├── ModeRefused
 │   ├── GuaranteeRefused ...... this Spark master cannot give what an output asks for
 │   ├── Fenced ................ another driver has taken over the flow
+│   ├── StateBehind ........... more was written than the state knows of
 │   ├── CommitsLost ........... which batch was written last is not known any more
 │   ├── FunctionFailed ........ a Python function of the user's raised, and on_error="stop"
 │   ├── Unbalanced ............ rows in and rows accounted for differ (rule D3): a fault of Headrace itself
@@ -371,6 +372,10 @@ class GuaranteeRefused(RunError):
 
 class Fenced(RunError):
     code = "fenced"
+
+
+class StateBehind(RunError):
+    code = "state-behind"
 
 
 class CommitsLost(RunError):

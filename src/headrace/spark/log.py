@@ -39,14 +39,22 @@ def commit_log(
     weaker: Mapping[str, str] | None = None,
     stores: Sequence[str] = (),
     staged: str = "",
+    planned: int,
 ) -> Any:
     """The same exactly once, in micro-batches on a local master: a batch is one transaction.
 
     `id` names the flow to the broker; `commits` is the topic that keeps its last batch; `weaker` are the topics that
     ask for another guarantee. `stores` are the labels of stores that get rows too, by way of the folder `staged`; the
-    frame has the columns that jvm/CommitSink.scala names.
+    frame has the columns that jvm/CommitSink.scala names. `planned` is the newest batch that the checkpoint knows.
     """
-    spec = {"id": id, "commits": commits, "weaker": dict(weaker or {}), "stores": list(stores), "staged": staged}
+    spec = {
+        "id": id,
+        "commits": commits,
+        "weaker": dict(weaker or {}),
+        "stores": list(stores),
+        "staged": staged,
+        "planned": planned,
+    }
     writer = writer.format(SINK).option("spec", json.dumps(spec))
     for name, value in client.items():
         writer = writer.option(f"kafka.{name}", value)

@@ -6,6 +6,7 @@ import json
 import threading
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -24,6 +25,7 @@ from headrace.plan.modes import Mode
 from headrace.plan.plan import Exit, Flow, Plan
 from headrace.spark.chain import Chain, fields
 from headrace.spark.checkpoint import Checkpoint, Held
+from headrace.spark.checkpoint_files import SparkFiles
 from headrace.spark.clients import java_client
 from headrace.spark.commits import Turn, ensure_commits
 from headrace.spark.compile import Compiler
@@ -138,9 +140,15 @@ def start(spark: Spark, job: Job) -> Any:
         roomy = client | {"max.request.size": str(ROOMY)}
         if job.commits:
             commits = ensure_commits(job.broker, job.plan.app, job.checkpoint)
-            labels, staged = [store.target.label for store in job.flow.stores], str(job.checkpoint.staged)
             writer = commit_log(
-                writer, roomy, id=job.id, commits=commits, weaker=job.weaker, stores=labels, staged=staged
+                writer,
+                roomy,
+                id=job.id,
+                commits=commits,
+                weaker=job.weaker,
+                stores=[store.target.label for store in job.flow.stores],
+                staged=str(job.checkpoint.staged),
+                planned=max(SparkFiles(folder=job.checkpoint.spark).planned(), default=-1),
             )
         else:
             write_log(spark, writer, roomy, realtime=job.mode == "realtime")
@@ -303,6 +311,11 @@ class Running:
             return None
         except Exception as broken:  # whatever ended the query: Spark's many kinds
             return stores.error or translate(broken, self.spark.log, alive=self.spark.healthy())
+        finally:
+            # Whatever went wrong here, a query that nobody watches must not go on writing.
+            with suppress(Exception):  # the JVM may be gone, and the query with it
+                if query.isActive:
+                    query.stop()
 
     def _look(self, query: Any) -> None:
         """Takes in every batch that has ended since the last look."""

@@ -63,10 +63,11 @@ class FilesStore(Store):
 
     def drop(self) -> None:
         with self._errors():
-            for file in [*self._folder.glob("*.parquet"), *self._own.glob("*.claim")]:
-                file.unlink(missing_ok=True)
             for owner in {file.stem for file in self._own.glob("*.epoch*")}:
                 self._raise(owner)
+            # A driver that is just about to link its file finds it gone, or is fenced: so these first.
+            for file in [*self._own.glob("*.parquet"), *self._own.glob("*.claim"), *self._folder.glob("*.parquet")]:
+                file.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Nothing is held between two batches."""

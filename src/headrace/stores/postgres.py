@@ -47,7 +47,7 @@ _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext('headrace'))"
 _SESSION = """
     SET timezone = 'UTC'; SET lock_timeout = '2s'; SET client_min_messages = 'warning';
     SET idle_in_transaction_session_timeout = '60s'"""
-_GONE = ("08", "57", "25P03")
+_GONE = ("08", "57P", "25P03")
 """SQL states of a connection or a server that is gone; the last: we stood still in a transaction for too long."""
 _PASSING = (*_GONE, "40", "55P03")
 """Those that pass by themselves: also a deadlock, and a lock that somebody else holds."""

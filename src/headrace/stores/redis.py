@@ -75,6 +75,7 @@ class RedisStore(Store):
     def drop(self) -> None:
         with self._told("dropped"), self._made() as client:
             client.eval(CLOSE_ALL, 1, self._epochs)
+            redis_catalogue.mark_lost(client, self._target, self._columns)  # until all of it is gone, it is not whole
             ours = re.sub(r"([*?\[\]\\])", r"\\\1", self._target.prefix) + "*"
             cursor = None
             while cursor != 0:
