@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -93,6 +94,8 @@ def run(
     if fresh:
         for job in jobs:
             job.checkpoint.remove()
+        if again := [e.target.label for job in jobs for e in job.flow.exits if not (e.stored and e.key)]:
+            say(f"begins anew: all rows of the log go to {', '.join(again)} once more, after those that are there")
     return launch(plan, jobs, settings, mode=mode, spark=spark, say=say, tell=tell)
 
 
@@ -100,21 +103,24 @@ def launch(
     plan: Plan, jobs: list[Job], settings: Settings, *, mode: Mode, spark: Spark | None, say: Say, tell: Tell
 ) -> AppRun:
     """Starts the jobs of a plan, all or none."""
-    for job in jobs:  # what would be refused is, before a JVM is started for nothing
-        job.checkpoint.open(job.flow).close()
-        for store in job.stores:
-            try:
-                store.open(job.id)
-            finally:
-                store.close()
-    began = spark or start_spark(settings, profile=_PROFILE[mode], app_name=plan.app, tell=say)
-    running = AppRun(plan, began, owns_spark=spark is None)
-    try:
-        for job in jobs:
-            running.flows.append(Running(began, replace(job, limits=growth_limits(settings)), tell))
-    except BaseException:
-        running.close()
-        raise
+    with ExitStack() as undo:
+        taken = []
+        for job in jobs:  # what would be refused is, before a JVM is started for nothing
+            held = job.checkpoint.open(job.flow)
+            undo.callback(held.give_back)
+            taken.append(held)
+            for store in job.stores:
+                try:
+                    store.open(job.id)
+                finally:
+                    store.close()
+        began = spark or start_spark(settings, profile=_PROFILE[mode], app_name=plan.app, tell=say)
+        running = AppRun(plan, began, owns_spark=spark is None)
+        undo.callback(running.close)
+        limits = growth_limits(settings)
+        for job, held in zip(jobs, taken, strict=True):
+            running.flows.append(Running(began, replace(job, limits=limits), tell, held=held))
+        undo.pop_all()
     return running
 
 

@@ -171,5 +171,11 @@ class Held:
     checkpoint: Checkpoint
     _lock: IO[str]
 
+    def give_back(self) -> None:
+        """Of a start that was refused: a plan that never ran has no state that would be tied to it."""
+        if not self.checkpoint.spark.exists():
+            self.checkpoint.plan_file.unlink(missing_ok=True)
+        self.close()
+
     def close(self) -> None:
         self._lock.close()

@@ -232,7 +232,8 @@ class Running:
     tell: Tell
     snapshot: FlowSnapshot = field(init=False)
     error: HeadraceError | None = None
-    _held: Held = field(init=False)
+    held: Held | None = None
+    """The checkpoint, if its lock was taken before Spark was started; else it is taken here."""
     _stop: threading.Event = field(default_factory=threading.Event)
     # Not the thread's own join: one that Ctrl-C interrupts takes the thread for ended (Python 3.11).
     _ended: threading.Event = field(default_factory=threading.Event)
@@ -242,7 +243,7 @@ class Running:
     _batch: int = -1
 
     def __post_init__(self) -> None:
-        self._held = self.job.checkpoint.open(self.job.flow)
+        self.held = self.held or self.job.checkpoint.open(self.job.flow)
         self._turn = Turn(self.job.broker, self.job.plan.app, self.job.id)
         self._totals = Totals(self.job.flow, self.job.checkpoint.counts_file)
         self._sizes = Sizes(self.job.checkpoint.sizes_file, self.job.limits)
@@ -281,7 +282,8 @@ class Running:
         except Exception as broken:  # a fault of ours must not look like an end
             self.error = FlowFailed(f"{self.job.flow.name} broke: {broken!r}", why=traceback.format_exc())
         finally:
-            self._held.close()
+            if self.held is not None:
+                self.held.close()
             try:
                 self._show(state="failed" if self.error else "stopped", error=str(self.error or ""))
             finally:
