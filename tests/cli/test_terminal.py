@@ -54,7 +54,22 @@ def test_a_pipe_gets_whole_lines_without_colour() -> None:
     lines = done.stdout.splitlines()
     assert lines[0].split() == ["setting", "value", "origin", "meaning"]
     assert [line for line in lines if line != line.rstrip()] == []
-    assert any(line.endswith("frozen into a checkpoint at its first start") for line in lines)
+    assert any(line.endswith("at the first start; then `checkpoint rescale`") for line in lines)
+
+
+def test_lines_of_several_threads_stay_whole() -> None:
+    program = """
+import sys, threading
+from headrace.cli.terminal import data
+sys.setswitchinterval(1e-6)
+tell = lambda word: [data(word * 20) for _ in range(3000)]
+threads = [threading.Thread(target=tell, args=(word,)) for word in "abcd"]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split("\n")) == {*(word * 20 for word in "abcd"), ""}
+    assert done.stdout.count("\n") == 12_000
 
 
 @pytest.mark.parametrize("columns", [40, 70, 200])
@@ -63,7 +78,7 @@ def test_on_a_screen_no_name_is_ever_broken_or_cut(columns: int) -> None:
     assert "spark.shuffle_partitions" in shown
     assert "…" not in shown
     words = re.sub(r"\s+", " ", shown)
-    for word in ("frozen", "checkpoint", "kafka.key_password"):
+    for word in ("rescale", "checkpoint", "kafka.key_password"):
         assert word in words
 
 

@@ -30,12 +30,12 @@ def console(stderr: bool = False) -> Console:
 
 def talk(text: str) -> None:
     """Words for the person, beside the data."""
-    print(text, file=sys.stderr, flush=True)
+    print(f"{text}\n", end="", file=sys.stderr, flush=True)  # in one piece, as data
 
 
 def data(text: str) -> None:
     """One line of data, at once: a reader at the other end of a pipe may be waiting for it."""
-    print(text, flush=True)
+    print(f"{text}\n", end="", flush=True)  # in one piece, since several flows may tell at the same time
 
 
 def json_text(value: Any, *, indent: int = 0) -> str:
