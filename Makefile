@@ -46,7 +46,7 @@ bench: setup  ## speed, as ratios measured side by side
 	@for b in benchmarks/*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
 
 lock: $(VENV)/ready  ## renew the lock files (needs `pip install uv`)
-	@uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate pyproject.toml --group dev --group build -o requirements.lock
+	@uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate pyproject.toml --extra train --group dev --group build -o requirements.lock
 	@uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group pyproject.toml:build -o requirements-build.lock
 
 clean:  ## stops the stack, removes what was made here (not the user's cache)

@@ -27,10 +27,10 @@ from headrace.base.settings import load
 from headrace.expr.types import INT, MONEY, TEXT, TIME, Column
 from headrace.model.target import Target, files, lake, postgres, redis
 from headrace.stack import stack
-from headrace.stores.files import files_store
-from headrace.stores.lake import lake_store
-from headrace.stores.postgres import postgres_store
-from headrace.stores.redis import redis_store
+from headrace.stores.files import FilesStore
+from headrace.stores.lake import LakeStore
+from headrace.stores.postgres import PostgresStore
+from headrace.stores.redis import RedisStore
 from headrace.stores.store import Batch, Store
 
 COLUMNS = (
@@ -129,23 +129,21 @@ def main() -> None:
         servers = stack.up(settings.home, settings.cache, parts=("postgres", "redis"), foreground=True)
         try:
             by_key = postgres("spend", key="card_id, window_start")
-            store: Store = postgres_store(servers.postgres, by_key, COLUMNS)
+            store: Store = PostgresStore(servers.postgres, by_key, COLUMNS)
             measure(table, "PostgreSQL, upserts", store, by_key, given, 20_000)
             appended = postgres("spend_log")
-            store = postgres_store(servers.postgres, appended, COLUMNS)
+            store = PostgresStore(servers.postgres, appended, COLUMNS)
             measure(table, "PostgreSQL, appended", store, appended, given, 20_000)
             keys = redis("spend:{card_id}:{window_start}")
-            measure(table, "Redis, writes", redis_store(servers.redis, keys, COLUMNS), keys, given, 60_000)
+            measure(table, "Redis, writes", RedisStore(servers.redis, keys, COLUMNS), keys, given, 60_000)
             kept = lake("spend_log")
-            measure(table, "lake, appended", lake_store(settings.lake, kept, COLUMNS), kept, given, 250_000, 120)
+            measure(table, "lake, appended", LakeStore(settings.lake, kept, COLUMNS), kept, given, 250_000, 120)
             parted = lake("spend_by_country", partition="country")
-            measure(
-                table, "lake, split in two", lake_store(settings.lake, parted, COLUMNS), parted, given, 250_000, 120
-            )
+            measure(table, "lake, split in two", LakeStore(settings.lake, parted, COLUMNS), parted, given, 250_000, 120)
             merged = lake("spend", key="card_id, window_start")
-            measure(table, "lake, upserts", lake_store(settings.lake, merged, COLUMNS), merged, given)
+            measure(table, "lake, upserts", LakeStore(settings.lake, merged, COLUMNS), merged, given)
             plain = files("spend")
-            measure(table, "files, appended", files_store(settings.files, plain, COLUMNS), plain, given)
+            measure(table, "files, appended", FilesStore(settings.files, plain, COLUMNS), plain, given)
         finally:
             stack.down(settings.home)
 

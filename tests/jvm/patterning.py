@@ -54,7 +54,7 @@ class Model:
         return verdict, self._told(found)
 
     def unkeyed(self, row: Row, input: int, before: int | None) -> tuple[str, list[Given]]:
-        raise NotImplementedError
+        raise AssertionError("every row has a key")
 
     def on_time(self, state: State, watermark: int | None, clock: int) -> tuple[list[Given], int]:
         found, used = pattern.on_time(self.spec, state, watermark, clock)

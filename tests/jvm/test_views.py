@@ -232,7 +232,7 @@ class TableModel:
         return table.step(self.spec, state, Version(row.order, row.args)), []
 
     def unkeyed(self, row: Row, input: int, before: int | None) -> tuple[str, list[Given]]:
-        raise NotImplementedError
+        raise AssertionError("every row has a key")
 
     def on_time(self, state: table.State, watermark: int | None, clock: int) -> tuple[list[Given], int]:
         changes, used = table.on_time(self.spec, state, watermark)
@@ -264,7 +264,7 @@ class ViewModel:
         ]
 
     def unkeyed(self, row: Row, input: int, before: int | None) -> tuple[str, list[Given]]:
-        raise NotImplementedError
+        raise AssertionError("every row has a key")
 
     def on_time(self, state: view_join.State, watermark: int | None, clock: int) -> tuple[list[Given], int]:
         _, used = view_join.on_time(self.spec, state, watermark)
@@ -289,7 +289,7 @@ class SettleModel:
         return settle.step(self.spec, state, Answer("", (left, right), _one(values))), []
 
     def unkeyed(self, row: Row, input: int, before: int | None) -> tuple[str, list[Given]]:
-        raise NotImplementedError
+        raise AssertionError("every row has a key")
 
     def on_time(self, state: settle.State, watermark: int | None, clock: int) -> tuple[list[Given], int]:
         changes, used = settle.on_time(self.spec, state, watermark)
@@ -323,7 +323,7 @@ class GroupModel:
         return changelog.step(self.spec, state, Delta(enters, args, version)), []
 
     def unkeyed(self, row: Row, input: int, before: int | None) -> tuple[str, list[Given]]:
-        raise NotImplementedError
+        raise AssertionError("every row has a key")
 
     def on_time(self, state: changelog.State, watermark: int | None, clock: int) -> tuple[list[Given], int]:
         changes, used = changelog.on_time(self.spec, state, watermark)

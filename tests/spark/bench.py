@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +10,15 @@ import headrace as hr
 from headrace.log.broker import Broker
 from headrace.log.produce import Producer
 from headrace.model.topic import Topic
+from headrace.observe.snapshot import FlowSnapshot
 from headrace.ops.run import make_topics
 from headrace.plan.modes import Mode
 from headrace.plan.plan import Plan, build
 from headrace.reference.engine import Engine
 from headrace.spark.checkpoint import Checkpoint
-from headrace.spark.query import Job, start
+from headrace.spark.query import Job, Running, start
 from headrace.spark.session import Spark
+from tests.spark.flowing import until
 from tests.spark.recorded import Written, expected, schedule, written
 
 PARTITIONS = 3
@@ -54,6 +54,16 @@ class Bench:
         query = start(self.spark, self.job("history", max_records))
         assert query.awaitTermination(100)
 
+    def live(self, max_records: int, *, rows: int, timed: bool = True) -> None:
+        """Runs live until it has read so many rows and, if `timed`, has a watermark; then it is stopped."""
+        seen: list[FlowSnapshot] = []
+        running = Running(self.spark, self.job("live", max_records), seen.append)
+        read = lambda: sum(snapshot.rows for snapshot in seen)  # noqa: E731
+        until(lambda: read() >= rows and (not timed or running.snapshot.watermark is not None), within=60, every=0.05)
+        running.stop()
+        assert running.error is None
+        assert all(counts.missing == 0 for counts in running.snapshot.counts)
+
     def check(self, *, stopped: bool = False) -> Engine:
         """Equal to the letter: results, corrections, retractions, late rows, duplicates, ids, keys, times.
 
@@ -78,12 +88,3 @@ def _difference(found: list[Written], wanted: list[Written]) -> str:
     missing, extra = sorted(set(wanted) - set(found)), sorted(set(found) - set(wanted))
     lines = [f"{len(found)} records, not {len(wanted)}: {len(missing)} missing, {len(extra)} that should not be"]
     return "\n".join(lines + [f"- {one}" for one in missing[:5]] + [f"+ {one}" for one in extra[:5]])
-
-
-def until(condition: Callable[[], bool], timeout: float = 60) -> None:
-    """Waits for a condition; the test fails if it does not come true."""
-    deadline = time.monotonic() + timeout
-    tick = threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        tick.wait(0.05)

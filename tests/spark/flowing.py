@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,19 @@ from headrace.spark.storing import storing
 
 TIMEOUT = 100
 """Seconds; the machine may be busy."""
+
+
+def visit_on(topic: str) -> Any:
+    """An event of that topic: a visit of a page, and what was spent there."""
+
+    @hr.event(topic=topic, key="page", time="at", id="visit")
+    class Visit:
+        visit: str
+        page: str
+        at: datetime
+        spent: int
+
+    return Visit
 
 
 class Flowing:

@@ -21,7 +21,7 @@ from headrace.spark.query import start
 from headrace.spark.session import Spark
 from headrace.spark.totals import Totals
 from headrace.spark.trouble import translate
-from tests.spark.flowing import Flowing
+from tests.spark.flowing import Flowing, visit_on
 
 DAY = datetime(2020, 1, 1, 10, tzinfo=UTC)
 BATCHES = 4
@@ -29,20 +29,9 @@ BATCHES = 4
 CHANGES = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 
 
-def event_on(topic: str) -> Any:
-    @hr.event(topic=topic, key="page", time="at", id="visit")
-    class Visit:
-        visit: str
-        page: str
-        at: datetime
-        spent: int
-
-    return Visit
-
-
 def site(topic: str) -> tuple[hr.App, Any]:
     """Visits counted by page, in windows that are open for long, so that there is state; and the same once each."""
-    app, event = hr.App(topic), event_on(topic)
+    app, event = hr.App(topic), visit_on(topic)
     stream = app.stream(event, disorder="0 s", idle=None)
     windows = stream.window(hr.tumbling("1 h"), lateness="0 s").agg(times=hr.count(), spent=hr.sum("spent"))
     windows.to(app.topic(f"{topic}-out", partitions=1))

@@ -83,10 +83,14 @@ def damages(checkpoint: Checkpoint) -> Iterator[tuple[str, Callable[[], None], t
     yield "offset", lambda: change(spark.planned()[last], "parts", _further), CheckpointDamaged
     yield "commit", lambda: change(spark.committed()[last], "nextBatchWatermarkMs", later), CheckpointDamaged
     yield "settled", lambda: change(settled, "watermark", later), CheckpointDamaged
-    yield "query", lambda: change(spark.folder / "metadata", "id", lambda old: f"0{old[1:]}"), CheckpointDamaged
+    yield "query", lambda: change(spark.folder / "metadata", "id", _another), CheckpointDamaged
     yield "changes", lambda: flip(changes), CheckpointDamaged
     yield "plan", lambda: flip(checkpoint.plan_file), PlanChanged
     yield "commits", lambda: flip(checkpoint.commits_file), CommitsLost
+
+
+def _another(id: str) -> str:
+    return ("1" if id[0] == "0" else "0") + id[1:]
 
 
 def _further(parts: dict[str, dict[str, dict[str, int]]]) -> dict[str, dict[str, dict[str, int]]]:

@@ -26,21 +26,10 @@ from headrace.spark.commits import commits_topic
 from headrace.spark.query import Running, check_master, start
 from headrace.spark.session import Spark
 from headrace.stack import stack as embedded
-from tests.spark.flowing import Flowing, until
+from tests.spark.flowing import Flowing, until, visit_on
 
 DAY = datetime(2020, 1, 1, 10, tzinfo=UTC)
 INSTANTS = ("before-rows", "after-rows", "after-token", "after-commit")
-
-
-def event_on(topic: str) -> Any:
-    @hr.event(topic=topic, key="page", time="at", id="visit")
-    class Visit:
-        visit: str
-        page: str
-        at: datetime
-        spent: int
-
-    return Visit
 
 
 def visits(event: Any, first: int, last: int) -> list[Any]:
@@ -50,7 +39,7 @@ def visits(event: Any, first: int, last: int) -> list[Any]:
 def flowing_on(spark: Spark, broker: Broker, topic: str, home: Path, **outputs: Any) -> Flowing:
     """A copy of the visits for each output, by its guarantee."""
     app = hr.App(topic)
-    stream = app.stream(event_on(topic), disorder="10 s")
+    stream = app.stream(visit_on(topic), disorder="10 s")
     for name, guarantee in (outputs or {"out": "exactly-once"}).items():
         stream.to(app.topic(f"{topic}-{name}", partitions=1), guarantee=guarantee)
     return Flowing(spark, broker, home, app)

@@ -12,10 +12,8 @@ import pytest
 
 import headrace as hr
 from headrace.log.broker import Broker
-from headrace.observe.snapshot import FlowSnapshot
-from headrace.spark.query import Running
 from headrace.spark.session import Spark
-from tests.spark.bench import Bench, until
+from tests.spark.bench import Bench
 
 DAY = datetime(2026, 11, 3, 10, tzinfo=UTC)
 
@@ -126,11 +124,5 @@ def test_r3_a_live_run_with_stops_and_idle_partitions_equals_the_reference(
     rows = random_readings(event, 7, 160)
     for part in (rows[:60], rows[60:61], rows[61:]):  # the middle one leaves two partitions silent
         run.fill(part)
-        seen: list[FlowSnapshot] = []
-        running = Running(run.spark, run.job("live", 50), seen.append)
-        read = lambda: sum(s.rows for s in seen)  # noqa: B023, E731
-        until(lambda: read() >= len(part) and running.snapshot.watermark is not None)  # noqa: B023
-        running.stop()
-        assert running.error is None
-        assert all(counts.missing == 0 for counts in running.snapshot.counts)
+        run.live(50, rows=len(part))
     run.check(stopped=True)

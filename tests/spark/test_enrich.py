@@ -17,10 +17,10 @@ import headrace as hr
 from headrace.log.broker import Broker
 from headrace.log.produce import Producer
 from headrace.log.read import read
-from headrace.observe.snapshot import FlowSnapshot
 from headrace.spark.query import Running
 from headrace.spark.session import Spark
-from tests.spark.bench import Bench, until
+from tests.spark.bench import Bench
+from tests.spark.flowing import until
 
 DAY = datetime(2026, 11, 3, 10, tzinfo=UTC)
 
@@ -123,17 +123,10 @@ def test_j4_history_equals_the_reference_on_the_recorded_schedule(run: Enriching
 
 
 def test_j4_a_live_run_with_stops_and_changes_equals_the_reference(run: Enriching) -> None:
-    rows = 0
     for number in (1, 2):
         run.change(number, 15)
         run.clicked(10 + number, 40)
-        rows = 55
-        seen: list[FlowSnapshot] = []
-        running = Running(run.spark, run.job("live", 30), seen.append)
-        until(lambda: sum(s.rows for s in seen) >= rows and running.snapshot.watermark is not None)  # noqa: B023
-        running.stop()
-        assert running.error is None
-        assert all(counts.missing == 0 for counts in running.snapshot.counts)
+        run.live(30, rows=55)
     run.check(stopped=True)
 
 
@@ -209,7 +202,7 @@ def test_r5_in_real_time_rows_are_enriched_as_they_come_also_over_a_restart(
             bench.fill([Click(f"k{next(sent)}", "u1", at), Click(f"k{next(sent)}", "nobody", at)])
             return city in cities(name)
 
-        until(seen)
+        until(seen, within=60, every=0.05)
 
     bench.fill([User("u1", "Rome", DAY)])
     with in_real_time(bench):

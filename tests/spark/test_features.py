@@ -8,10 +8,8 @@ from pathlib import Path
 
 import headrace as hr
 from headrace.log.broker import Broker
-from headrace.observe.snapshot import FlowSnapshot
-from headrace.spark.query import Running
 from headrace.spark.session import Spark
-from tests.spark.bench import Bench, until
+from tests.spark.bench import Bench
 
 DAY = datetime(2026, 11, 3, 10, tzinfo=UTC)
 
@@ -71,13 +69,7 @@ def test_fe1_to_fe8_a_live_run_with_a_stop_equals_the_reference(
     rows = random_rows(payment, 1, 140)
     for part in (rows[:70], rows[70:]):
         run.fill(part)
-        seen: list[FlowSnapshot] = []
-        running = Running(run.spark, run.job("live", 40), seen.append)
-        read = lambda: sum(s.rows for s in seen)  # noqa: B023, E731
-        until(lambda: read() >= len(part) and running.snapshot.watermark is not None)  # noqa: B023
-        running.stop()
-        assert running.error is None
-        assert all(counts.missing == 0 for counts in running.snapshot.counts)
+        run.live(40, rows=len(part))
     engine = run.check(stopped=True)
     assert {record.topic.removeprefix(f"{topic}-") for record in engine.records} == {"card", "late", "country"}
     assert {letter.reason for letter in engine.dead} == {"too-many"}

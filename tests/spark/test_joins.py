@@ -10,10 +10,8 @@ import pytest
 
 import headrace as hr
 from headrace.log.broker import Broker
-from headrace.observe.snapshot import FlowSnapshot
-from headrace.spark.query import Running
 from headrace.spark.session import Spark
-from tests.spark.bench import Bench, until
+from tests.spark.bench import Bench
 
 DAY = datetime(2026, 11, 3, 10, tzinfo=UTC)
 
@@ -113,11 +111,5 @@ def test_j1_to_j3_a_live_run_with_stops_equals_the_reference(
     rows = random_rows(*both, 7, 120)
     for part in (rows[:70], rows[70:]):
         run.fill(part)
-        seen: list[FlowSnapshot] = []
-        running = Running(run.spark, run.job("live", 40), seen.append)
-        read = lambda: sum(s.rows for s in seen)  # noqa: B023, E731
-        until(lambda: read() >= len(part) and running.snapshot.watermark is not None)  # noqa: B023
-        running.stop()
-        assert running.error is None
-        assert all(counts.missing == 0 for counts in running.snapshot.counts)
+        run.live(40, rows=len(part))
     run.check(stopped=True)

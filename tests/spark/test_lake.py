@@ -18,7 +18,7 @@ from headrace.model.target import lake
 from headrace.spark.lake import read_lake
 from headrace.spark.session import Spark
 from headrace.stores import lake_sql
-from headrace.stores.lake import lake_store
+from headrace.stores.lake import LakeStore
 from headrace.stores.store import Batch
 
 COLUMNS = (
@@ -32,7 +32,7 @@ NAMES = ["a", "Zo\u00eb / 50 % = \u2603", "007", "", None]
 
 
 def test_a_table_with_partitions_of_any_value(spark: Spark, tmp_path: Path) -> None:
-    store = lake_store(tmp_path, lake("pay", partition="k, day(at)"), COLUMNS)
+    store = LakeStore(tmp_path, lake("pay", partition="k, day(at)"), COLUMNS)
     store.open("bank/v1/pay")
     assert read_lake(spark, tmp_path / "pay").collect() == []
     at = [datetime(2026, 11, 3 + n % 2, 23, 59, 59, 999_999, tzinfo=UTC) for n in range(5)]
@@ -60,7 +60,7 @@ def test_a_table_with_partitions_of_any_value(spark: Spark, tmp_path: Path) -> N
 
 
 def test_what_spark_writes_becomes_a_file_of_the_table_as_it_is(spark: Spark, tmp_path: Path) -> None:
-    store = lake_store(tmp_path, lake("pay", partition="day(at), k"), COLUMNS)
+    store = LakeStore(tmp_path, lake("pay", partition="day(at), k"), COLUMNS)
     store.open("bank/v1/pay")
     rows = spark.session.sql("""
         select 'a' as k, id as n, cast(12.50 as decimal(18, 2)) as spent, array('x') as tags,

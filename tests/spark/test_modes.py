@@ -18,20 +18,9 @@ from headrace.plan.modes import MODES, Mode
 from headrace.spark.checkpoint import Checkpoint
 from headrace.spark.query import Job, Running, Span
 from headrace.spark.session import Spark
-from tests.spark.flowing import Flowing, until
+from tests.spark.flowing import Flowing, until, visit_on
 
 DAY = datetime(2020, 1, 1, 10, tzinfo=UTC)
-
-
-def event_on(topic: str) -> Any:
-    @hr.event(topic=topic, key="page", time="at", id="visit")
-    class Visit:
-        visit: str
-        page: str
-        at: datetime
-        spent: int
-
-    return Visit
 
 
 def visits(event: Any) -> list[Any]:
@@ -44,7 +33,7 @@ def test_the_same_declaration_writes_the_same_records_at_every_speed(
     spark: Spark, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     """Three runs with states of their own write into the same topics: every record is there three times."""
-    app, event = hr.App("site"), event_on(topic)
+    app, event = hr.App("site"), visit_on(topic)
     stream = app.stream(event, disorder="10 s")
     stream.where("spent > 0").select("visit, page, spent * 2 as twice").to(app.topic(f"{topic}-out"), key="page")
     stream.dedup("visit", within="2 h").select("visit, page, spent as twice").to(app.topic(f"{topic}-out"), key="page")
@@ -70,7 +59,7 @@ def with_state(flowing: Flowing, mode: Mode, folder: Path, span: Span = Span()) 
 def test_history_reads_a_span_and_emits_from_a_moment_on(
     spark: Spark, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
-    app, event = hr.App("site"), event_on(topic)
+    app, event = hr.App("site"), visit_on(topic)
     windows = app.stream(event, disorder="0 s").key_by("spent").window(hr.tumbling("10 min"), lateness="0 s")
     windows.agg(times=hr.count()).to(app.topic(f"{topic}-out", partitions=1))
     flowing = Flowing(spark, broker, tmp_path, app)
@@ -87,7 +76,7 @@ def test_history_reads_a_span_and_emits_from_a_moment_on(
 def test_w7_processing_time_windows_follow_the_clock_live_and_are_refused_in_history(
     spark: Spark, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
-    app, event = hr.App("site"), event_on(topic)
+    app, event = hr.App("site"), visit_on(topic)
     stream = app.stream(event, disorder="0 s")
     by_clock = stream.window(hr.tumbling("1 s", time="processing")).agg(times=hr.count()).named("seconds")
     by_clock.to(app.topic(f"{topic}-clock", partitions=1))

@@ -18,20 +18,9 @@ from headrace.log.broker import Broker
 from headrace.observe.snapshot import Counts
 from headrace.spark.query import Running
 from headrace.spark.session import Spark
-from tests.spark.flowing import Flowing, until
+from tests.spark.flowing import Flowing, until, visit_on
 
 DAY = datetime(2020, 1, 1, 10, tzinfo=UTC)
-
-
-def event_on(topic: str) -> Any:
-    @hr.event(topic=topic, key="page", time="at", id="visit")
-    class Visit:
-        visit: str
-        page: str
-        at: datetime
-        spent: int
-
-    return Visit
 
 
 def declared(event: Any, topic: str) -> hr.App:
@@ -77,7 +66,7 @@ def short_batches(spark: Spark) -> Iterator[None]:
 def test_r5_rows_pass_while_the_interval_lasts_and_duplicates_are_dropped_over_restarts(
     spark: Spark, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
-    event = event_on(topic)
+    event = visit_on(topic)
     flowing = Flowing(spark, broker, tmp_path, declared(event, topic), partitions=2)
     visits = [event(f"v{n}", f"p{n % 3}", DAY + timedelta(seconds=n), n % 4) for n in range(20)]
     read = lambda name: flowing.rows(f"{topic}-{name}")  # noqa: E731
@@ -111,7 +100,7 @@ def test_r5_rows_pass_while_the_interval_lasts_and_duplicates_are_dropped_over_r
 def test_r5_p1_a_pattern_takes_rows_as_they_arrive_and_tells_matches_at_once_timeouts_at_the_end(
     spark: Spark, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
-    event, app = event_on(topic), hr.App("site")
+    event, app = visit_on(topic), hr.App("site")
     visits = app.stream(event, disorder="10 s")
     longer = app.pattern("longer", key="page", select="page, one.visit as one, two.visit as two")
     longer = longer.first("one", visits).then("two", visits, where="two.spent > one.spent").within("1 min")
@@ -141,7 +130,7 @@ def test_r5_p1_a_pattern_takes_rows_as_they_arrive_and_tells_matches_at_once_tim
 def test_r5_features_are_told_as_rows_arrive_and_equal_those_of_the_reference(
     spark: Spark, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
-    event, app = event_on(topic), hr.App("site")
+    event, app = visit_on(topic), hr.App("site")
     visits = app.stream(event, disorder="10 min")
     page = app.features("page", key="page", source=visits, ttl="1 h")
     page = page.over("10 s", "1 min", spent=hr.sum("spent"), times=hr.count(), twice=hr.max("spent * 2"))
@@ -179,7 +168,7 @@ def test_r5_a_flow_that_closes_windows_is_refused_with_the_reason(
     spark: Spark, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     app = hr.App("site")
-    visits = app.stream(event_on(topic), disorder="10 s")
+    visits = app.stream(visit_on(topic), disorder="10 s")
     visits.window(hr.tumbling("1 min"), lateness="0 s").agg(n=hr.count()).named("minutes").to(app.topic(f"{topic}-out"))
     flowing = Flowing(spark, broker, tmp_path, app)
 
@@ -192,7 +181,7 @@ def test_r5_a_flow_that_closes_windows_is_refused_with_the_reason(
 def test_r5_an_interval_that_spark_does_not_allow_is_refused_once(
     spark: Spark, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
-    flowing = Flowing(spark, broker, tmp_path, declared(event_on(topic), topic))
+    flowing = Flowing(spark, broker, tmp_path, declared(visit_on(topic), topic))
 
     run = Running(spark, flowing.job("realtime", interval="2 s"), lambda _: None)
 

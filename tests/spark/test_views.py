@@ -9,10 +9,10 @@ from pathlib import Path
 import headrace as hr
 from headrace.log.broker import Broker
 from headrace.log.produce import Producer
-from headrace.observe.snapshot import FlowSnapshot
 from headrace.spark.query import Running
 from headrace.spark.session import Spark
-from tests.spark.bench import Bench, until
+from tests.spark.bench import Bench
+from tests.spark.flowing import until
 
 DAY = datetime(2026, 11, 3, 10, tzinfo=UTC)
 
@@ -94,7 +94,7 @@ def test_j5_history_equals_the_reference_on_the_recorded_schedule(
     run.change(1, 120)
 
     running = Running(spark, run.job("history", 30), lambda _: None)
-    until(lambda: running.snapshot.state in ("stopped", "failed", "restarting"), 100)
+    until(lambda: running.snapshot.state in ("stopped", "failed", "restarting"), within=100, every=0.05)
 
     assert running.error is None
     engine = run.check()
@@ -112,10 +112,5 @@ def test_j5_a_live_run_with_stops_equals_the_reference(
     run = Viewing(spark, broker, tmp_path, topic, all=False)
     for number in (1, 2):
         run.change(number, 60)
-        seen: list[FlowSnapshot] = []
-        running = Running(spark, run.job("live", 30), seen.append)
-        until(lambda: sum(s.rows for s in seen) >= 60)  # noqa: B023
-        running.stop()
-        assert running.error is None
-        assert all(counts.missing == 0 for counts in running.snapshot.counts)
+        run.live(30, rows=60, timed=False)
     run.check(stopped=True)

@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from headrace.base.errors import BadSetting, CorruptData
-from headrace.stack import stack
+from headrace.stack import kafka, stack
 from headrace.stack.stack import Addresses
 from tests.stack.waiting import until
 
@@ -54,6 +54,12 @@ def test_three_brokers_hold_every_record_three_times_and_outlive_one(tmp_path: P
 def test_other_numbers_of_brokers_are_refused(small: Path, cache: Path) -> None:
     with pytest.raises(BadSetting, match="2 brokers is not offered"):
         stack.up(small, cache, brokers=2)
+
+
+def test_no_cluster_is_named_like_an_option(tmp_path: Path) -> None:
+    named = {kafka.cluster(tmp_path, 1).id for _ in range(2_000)}
+    assert len(named) == 2_000
+    assert not [id for id in named if id.startswith("-")]
 
 
 def test_a_data_directory_of_nobody_is_refused(small: Path, cache: Path) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.small_disk import on_small_disk
 
 WRITE_UNTIL_FULL = """
 import shutil
@@ -20,8 +19,8 @@ from headrace.base.ids import random_id
 from headrace.expr.types import INT, TEXT, Column
 from headrace.model.target import files, lake
 from headrace.stores import lake as store
-from headrace.stores.files import files_store
-from headrace.stores.lake import lake_store
+from headrace.stores.files import FilesStore
+from headrace.stores.lake import LakeStore
 from headrace.stores.store import Batch
 
 disk, beside, kind = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
@@ -51,7 +50,7 @@ def fill(room):
             out.truncate(out.tell() - room)
 
 def run(room):
-    made = (files_store if kind == "files" else lake_store)(disk, TARGETS[kind], COLUMNS)
+    made = (FilesStore if kind == "files" else LakeStore)(disk, TARGETS[kind], COLUMNS)
     made.open("o")
     made.commit(batch(0))
     fill(room)
@@ -80,31 +79,11 @@ for room in map(int, sys.argv[4:]):
 """
 
 
-def on_small_disk(size: str, disk: Path, *arguments: object) -> str:
-    """Runs the script on a file system of that size, in a mount namespace that goes away with it."""
-    unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
-    script = 'mount -t tmpfs -o size="$1" none "$2" || exit 77; shift; exec "${@:2}"'
-    command = ["bash", "-c", script, "bash", size, str(disk)]
-    try:
-        done = subprocess.run(
-            [*unshare, *command, sys.executable, "-c", WRITE_UNTIL_FULL, str(disk), *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    except FileNotFoundError:
-        pytest.skip("NOT TESTED: a full disk (there is no `unshare` here to mount a small one)")
-    if done.returncode == 77 or "unshare failed" in done.stderr or "Operation not permitted" in done.stderr:
-        pytest.skip(f"NOT TESTED: a full disk (this system allows no mounts: {done.stderr.strip()})")
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.mark.parametrize("kind", ["append", "split", "key", "files"])
 def test_a_full_disk_stops_the_flow_and_space_lets_it_go_on(tmp_path: Path, kind: str) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "staged").mkdir()
     rooms = (0, 12_288, 20_480, 40_960, 65_536)  # so that it is full at other moments
-    said = on_small_disk("1m", tmp_path / "disk", tmp_path / "staged", kind, *rooms).splitlines()
+    said = on_small_disk("1m", tmp_path / "disk", WRITE_UNTIL_FULL, tmp_path / "staged", kind, *rooms).splitlines()
     assert [line.split("|")[0] for line in said] == ["disk-full"] * len(rooms)
     assert "t cannot be written: the disk is full" in said[0]

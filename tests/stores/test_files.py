@@ -13,7 +13,7 @@ from headrace.base.errors import StoreRefused
 from headrace.expr.types import Columns
 from headrace.model.output import Guarantee
 from headrace.model.target import ParquetFiles, Target, files
-from headrace.stores.files import files_store
+from headrace.stores.files import FilesStore
 from tests.stores.bench import SMALL, Bench, Row
 from tests.stores.contract import A, Appended, B, C
 
@@ -25,7 +25,7 @@ class FilesBench(Bench):
         return files(self.name)
 
     def recipe(self, target: Target, columns: Columns, guarantee: Guarantee) -> partial[Any]:
-        return partial(files_store, self.folder / "files", target, columns, guarantee)
+        return partial(FilesStore, self.folder / "files", target, columns, guarantee)
 
     def rows(self, columns: Columns = SMALL) -> list[Row]:
         found = [row for file in self.parquet for row in pq.read_table(file).to_pylist()]

@@ -23,7 +23,7 @@ from headrace.model.output import Guarantee
 from headrace.model.target import LakeTable, Target, lake
 from headrace.stores import lake as store
 from headrace.stores import lake_tidy
-from headrace.stores.lake import lake_store
+from headrace.stores.lake import LakeStore
 from headrace.stores.store import Batch
 from tests.stores.bench import FLOW, OWNER, SMALL, Bench, Row, by_key
 from tests.stores.contract import Appended, Keyed
@@ -38,7 +38,7 @@ class LakeBench(Bench):
         return lake(self.name, key=key if self.keyed else None)
 
     def recipe(self, target: Target, columns: Columns, guarantee: Guarantee) -> partial[Any]:
-        return partial(lake_store, self.folder / "lake", target, columns, guarantee)
+        return partial(LakeStore, self.folder / "lake", target, columns, guarantee)
 
     def rows(self, columns: Columns = SMALL) -> list[Row]:
         table = self.table.to_pyarrow_table()
@@ -114,7 +114,7 @@ def _uris(bench: LakeBench) -> list[str]:
 )
 def test_rows_go_to_their_partitions(lakes: LakeBench, partition: str, column: str, values: list[Any]) -> None:
     given = [row("a", 0, at(3, 7)), row("Zoë / 50 % = ☃", 1, at(4, 7)), row(None, 2, None)]
-    made = lake_store(lakes.folder / "lake", lake(lakes.name, partition=partition), TIMED)
+    made = LakeStore(lakes.folder / "lake", lake(lakes.name, partition=partition), TIMED)
     made.open(OWNER)
     made.commit(lakes.batch(0, given, columns=TIMED))
     assert sorted(lakes.rows(TIMED), key=lambda r: r["n"]) == given
@@ -124,7 +124,7 @@ def test_rows_go_to_their_partitions(lakes: LakeBench, partition: str, column: s
 
 
 def test_a_file_whose_rows_are_of_one_partition_is_linked_others_are_split(lakes: LakeBench) -> None:
-    made = lake_store(lakes.folder / "lake", lake(lakes.name, partition="day(at)"), TIMED)
+    made = LakeStore(lakes.folder / "lake", lake(lakes.name, partition="day(at)"), TIMED)
     made.open(OWNER)
     whole, mixed = [row("a", n, at(3, n)) for n in range(3)], [row("b", n, at(3 + n)) for n in range(3)]
     batch = lakes.batch(0, whole, mixed, columns=TIMED)
@@ -216,7 +216,7 @@ def test_a_table_of_which_only_the_directory_was_made_is_made(lakes: LakeBench) 
 
 
 def test_drivers_that_make_the_table_at_once_get_epochs_of_their_own(lakes: LakeBench) -> None:
-    made = [lake_store(lakes.folder / "lake", lakes.target(), SMALL) for _ in range(4)]
+    made = [LakeStore(lakes.folder / "lake", lakes.target(), SMALL) for _ in range(4)]
     with ThreadPoolExecutor(len(made)) as pool:
         list(pool.map(lambda one: one.open(OWNER), made))
     assert sorted(one._epoch for one in made) == [1, 2, 3, 4]
@@ -236,7 +236,7 @@ def test_a_table_that_was_removed_while_the_flow_runs_is_missed(lakes: LakeBench
 def test_another_partition_is_refused(lakes: LakeBench) -> None:
     lakes.store()
     with pytest.raises(TableMismatch, match="partitioned by none there, and n here"):
-        lake_store(lakes.folder / "lake", lake(lakes.name, partition="n"), SMALL).open(OWNER)
+        LakeStore(lakes.folder / "lake", lake(lakes.name, partition="n"), SMALL).open(OWNER)
 
 
 # -- the log and the files
@@ -293,12 +293,12 @@ def test_joined_files_have_the_same_rows(
 ) -> None:
     given = [row("a", 0, at(3, 7)), row("Zoë / 50 % = ☃", 1, at(4, 7)), row(None, 1, None)]
     target = lake(lakes.name, partition=partition)
-    made = lake_store(lakes.folder / "lake", target, TIMED)
+    made = LakeStore(lakes.folder / "lake", target, TIMED)
     made.open(OWNER)
     for number in range(3):
         made.commit(lakes.batch(number, given, columns=TIMED))
     more = (*TIMED, Column("city", TEXT, nullable=True))
-    made = lake_store(lakes.folder / "lake", target, more)
+    made = LakeStore(lakes.folder / "lake", target, more)
     made.open(OWNER)
     monkeypatch.setattr(store, "TIDY_EVERY", 1)
     made.commit(lakes.batch(3, [one | {"city": "Ulm"} for one in given], columns=more))
@@ -317,7 +317,7 @@ def test_two_flows_write_and_tidy_at_once(
     bench = kind(tmp_path)
 
     def flow(name: str) -> None:
-        made = lake_store(tmp_path / "lake", bench.target(), SMALL)
+        made = LakeStore(tmp_path / "lake", bench.target(), SMALL)
         made.open(f"bank/v1/{name}")
         for number in range(15):
             made.commit(bench.batch(number, [{"k": f"{name}{number}", "n": number}], flow=name))
@@ -328,7 +328,7 @@ def test_two_flows_write_and_tidy_at_once(
 
 
 def test_of_two_who_tidy_at_the_same_moment_one_does(lakes: LakeBench) -> None:
-    one, other = (lake_store(lakes.folder / "lake", lakes.target(), SMALL) for _ in range(2))
+    one, other = (LakeStore(lakes.folder / "lake", lakes.target(), SMALL) for _ in range(2))
     one.open("bank/v1/one")
     other.open("bank/v1/other")
     for number in range(4):

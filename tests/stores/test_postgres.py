@@ -15,7 +15,7 @@ from headrace.base.settings import Settings
 from headrace.expr.types import Columns, ListType
 from headrace.model.output import Guarantee
 from headrace.model.target import PostgresTable, Target, postgres
-from headrace.stores.postgres import _passes, postgres_store
+from headrace.stores.postgres import PostgresStore, _passes
 from headrace.stores.store import Store
 from tests.stores.bench import SMALL, Bench, Row, by_key, from_wire
 from tests.stores.conftest import killed
@@ -35,7 +35,7 @@ class PostgresBench(Bench):
         return postgres(self.name, key=key if self.keyed else None)
 
     def recipe(self, target: Target, columns: Columns, guarantee: Guarantee) -> partial[Store]:
-        return partial(postgres_store, self.url, target, columns, guarantee)
+        return partial(PostgresStore, self.url, target, columns, guarantee)
 
     def rows(self, columns: Columns = SMALL) -> list[Row]:
         names = ", ".join(f'"{column.name}"' for column in columns)

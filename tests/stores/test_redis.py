@@ -18,7 +18,7 @@ from headrace.expr.types import INT, TEXT, Column, Columns
 from headrace.model.output import Guarantee
 from headrace.model.target import RedisKeys, Target
 from headrace.model.target import redis as declare
-from headrace.stores.redis import redis_store
+from headrace.stores.redis import RedisStore
 from headrace.stores.redis_rows import key_texts
 from headrace.stores.store import Store
 from tests.stores.bench import SMALL, Bench, Row, by_key, from_wire
@@ -37,7 +37,7 @@ class RedisBench(Bench):
         return declare(f"{self.name}:" + ":".join(f"{{{name.strip()}}}" for name in key.split(",")))
 
     def recipe(self, target: Target, columns: Columns, guarantee: Guarantee) -> partial[Store]:
-        return partial(redis_store, self.url, target, columns, guarantee)
+        return partial(RedisStore, self.url, target, columns, guarantee)
 
     def rows(self, columns: Columns = SMALL) -> list[Row]:
         with redis.Redis.from_url(self.url) as client:
@@ -72,7 +72,7 @@ def test_a_reader_gets_the_row_as_json(bench: RedisBench, client: redis.Redis) -
 
 
 def test_values_live_for_their_ttl_from_their_last_write(bench: RedisBench, client: redis.Redis) -> None:
-    store = redis_store(bench.url, declare(f"{bench.name}:{{k}}", ttl="1 h"), SMALL)
+    store = RedisStore(bench.url, declare(f"{bench.name}:{{k}}", ttl="1 h"), SMALL)
     store.open("bank/v1/spend")
     store.commit(bench.batch(0, [A]))
     assert 3_590 < client.ttl(f"{bench.name}:a") <= 3_600
@@ -96,7 +96,7 @@ def test_two_rows_never_share_a_key() -> None:
 def test_keys_of_one_store_cannot_be_those_of_another(bench: RedisBench, pattern: str, key: str) -> None:
     bench.store()
     target = declare(pattern.format(bench.name))
-    other = redis_store(bench.url, target, (Column("k", TEXT), Column("n", INT)))
+    other = RedisStore(bench.url, target, (Column("k", TEXT), Column("n", INT)))
     if key == "key":
         other.open("bank/v1/other")  # t/... and t:... begin differently
     else:

@@ -18,19 +18,19 @@ def store_of(leaving: Exit, settings: Settings) -> Store:
     columns, guarantee = leaving.columns, leaving.guarantee
     match leaving.target:
         case PostgresTable() as table:
-            from headrace.stores.postgres import postgres_store
+            from headrace.stores.postgres import PostgresStore
 
-            return postgres_store(endpoints.postgres(settings), table, columns, guarantee)
+            return PostgresStore(endpoints.postgres(settings), table, columns, guarantee)
         case RedisKeys() as keys:
-            from headrace.stores.redis import redis_store
+            from headrace.stores.redis import RedisStore
 
-            return redis_store(endpoints.redis(settings), keys, columns, guarantee)
+            return RedisStore(endpoints.redis(settings), keys, columns, guarantee)
         case LakeTable() as table:
-            from headrace.stores.lake import lake_store
+            from headrace.stores.lake import LakeStore
 
-            return lake_store(settings.lake, table, columns, guarantee)
+            return LakeStore(settings.lake, table, columns, guarantee)
         case ParquetFiles() as files:
-            from headrace.stores.files import files_store
+            from headrace.stores.files import FilesStore
 
-            return files_store(settings.files, files, columns, guarantee)
+            return FilesStore(settings.files, files, columns, guarantee)
     raise AssertionError(f"{leaving.target} is no store")

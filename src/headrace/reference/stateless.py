@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -109,8 +110,8 @@ class Calling(Single):
                 made.extend(self._rows(row, results))
         self.give(made)
 
-    def _rows(self, row: Travelling, results: list[tuple[Any, ...]]) -> list[Travelling]:
-        raise NotImplementedError
+    @abstractmethod
+    def _rows(self, row: Travelling, results: list[tuple[Any, ...]]) -> list[Travelling]: ...
 
 
 class MapRows(Calling):

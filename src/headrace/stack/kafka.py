@@ -47,7 +47,7 @@ def cluster(home: Path, brokers: int) -> Cluster:
             why="one broker is the least, three are the least that can lose one",
             fix="brokers = 1 or 3",
         )
-    found = known(home) or Cluster(base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="), brokers)
+    found = known(home) or Cluster(_new_id(), brokers)
     if found.brokers != brokers:
         raise BadSetting(
             f"the Kafka in {home} has {found.brokers} broker(s), not {brokers}",
@@ -55,6 +55,13 @@ def cluster(home: Path, brokers: int) -> Cluster:
             fix=f"use {found.brokers}, or give another home directory (HEADRACE__HOME) for {brokers}",
         )
     return found
+
+
+def _new_id() -> str:
+    """A random id as Kafka writes them. Its tools would take one that begins with a dash for an option."""
+    while (made := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return made
 
 
 def _identity(data: Path) -> tuple[str, str]:

@@ -23,4 +23,4 @@ class Growing:
     removable = False
 
     def remove(self, state: Any, value: Any) -> Any:
-        raise NotImplementedError
+        raise AssertionError("it is not removable")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from abc import ABC, abstractmethod
 from collections import namedtuple
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from headrace.model.event import EventType
 Values = tuple[Any, ...]
 
 
-class _Called:
+class _Called(ABC):
     """Calls it with a row that has the columns as attributes."""
 
     def __init__(self, call: Callable[[Any], Any], columns: Sequence[str], *, retries: int) -> None:
@@ -32,8 +33,8 @@ class _Called:
                     raise
         raise AssertionError("retries are never negative")
 
-    def _made(self, found: Any) -> list[Values]:
-        raise NotImplementedError
+    @abstractmethod
+    def _made(self, found: Any) -> list[Values]: ...
 
 
 class Condition(_Called):

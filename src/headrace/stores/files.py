@@ -11,26 +11,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from headrace.base.errors import Fenced, TableMismatch
+from headrace.base.errors import TableMismatch
 from headrace.base.ids import random_id, stable_id
 from headrace.expr.types import Columns
 from headrace.model.output import Guarantee
 from headrace.model.target import ID, ROW_ID, ParquetFiles
 from headrace.stores import arrow, disk, staged
 from headrace.stores.failpoint import reach
-from headrace.stores.store import Batch, Store
-
-
-def files_store(
-    root: Path, target: ParquetFiles, columns: Columns, guarantee: Guarantee = "exactly-once"
-) -> FilesStore:
-    return FilesStore(root, target, columns, guarantee)
+from headrace.stores.store import Batch, Store, fenced
 
 
 class FilesStore(Store):
     """One directory; rows are appended, with their stable id in the column `hr_id`."""
 
-    def __init__(self, root: Path, target: ParquetFiles, columns: Columns, guarantee: Guarantee) -> None:
+    def __init__(
+        self, root: Path, target: ParquetFiles, columns: Columns, guarantee: Guarantee = "exactly-once"
+    ) -> None:
         self._folder = root / target.name
         self._own = self._folder / "_headrace"
         self._target = target
@@ -127,11 +123,7 @@ class FilesStore(Store):
 
     def _check_epoch(self) -> None:
         if self._newest(self._owner) != self._epoch:
-            raise Fenced(
-                f"another driver has taken over {self._target.label}",
-                why="it opened the directory after this one, or dropped it; this driver wrote nothing more",
-                fix="let one driver run the flow; this one can be stopped",
-            )
+            raise fenced(self._target.label)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

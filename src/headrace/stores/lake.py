@@ -21,7 +21,7 @@ from headrace.model.target import GONE, LakeTable
 from headrace.stores import disk, lake_files, lake_schema, lake_tidy, staged
 from headrace.stores.failpoint import reach
 from headrace.stores.lake_files import Placed
-from headrace.stores.store import Batch, Store
+from headrace.stores.store import Batch, Store, fenced
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,15 +42,11 @@ DROPPED = "headrace.dropped"
 log = logging.getLogger("headrace.stores")
 
 
-def lake_store(root: Path, target: LakeTable, columns: Columns, guarantee: Guarantee = "exactly-once") -> LakeStore:
-    return LakeStore(root, target, columns, guarantee)
-
-
 class LakeStore(Store):
     """A table of the lake, in the directory of its name. Rows are appended; or they replace each other by key, and the
     table has a change feed."""
 
-    def __init__(self, root: Path, target: LakeTable, columns: Columns, guarantee: Guarantee) -> None:
+    def __init__(self, root: Path, target: LakeTable, columns: Columns, guarantee: Guarantee = "exactly-once") -> None:
         self._folder = root / target.name
         self._target = target
         self._columns = columns
@@ -113,11 +109,7 @@ class LakeStore(Store):
         assert table is not None, "open it first"
         table.update_incremental()
         if table.metadata().id != self._table or table.transaction_version(self._owner) != self._epoch:
-            raise Fenced(
-                f"another driver has taken over {self._target.label}",
-                why="it opened the table after this one, or dropped it; this driver wrote nothing more",
-                fix="let one driver run the flow; this one can be stopped",
-            )
+            raise fenced(self._target.label)
         if gone := lake_schema.missing(table, self._target, self._columns):
             raise TableMismatch(
                 f"{self._target.label} has lost columns while the flow ran",

@@ -15,7 +15,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict
 
-from headrace.base.errors import Fenced, StoreRefused, StoreUnreachable
+from headrace.base.errors import StoreRefused, StoreUnreachable
 from headrace.expr.types import Columns
 from headrace.model.output import Guarantee
 from headrace.model.target import PostgresTable
@@ -23,7 +23,7 @@ from headrace.stores import postgres_table
 from headrace.stores.away import patiently
 from headrace.stores.failpoint import reach
 from headrace.stores.postgres_rows import Rows, rows_of
-from headrace.stores.store import Batch, Store
+from headrace.stores.store import Batch, Store, fenced
 
 _BOOKS = """
     CREATE TABLE IF NOT EXISTS headrace_epochs
@@ -53,16 +53,12 @@ _PASSING = (*_GONE, "40", "55P03")
 """Those that pass by themselves: also a deadlock, and a lock that somebody else holds."""
 
 
-def postgres_store(
-    url: str, target: PostgresTable, columns: Columns, guarantee: Guarantee = "exactly-once"
-) -> PostgresStore:
-    return PostgresStore(url, target, columns, guarantee)
-
-
 class PostgresStore(Store):
     """A table whose rows replace each other by key; without a key rows are appended, with their id in `hr_id`."""
 
-    def __init__(self, url: str, target: PostgresTable, columns: Columns, guarantee: Guarantee) -> None:
+    def __init__(
+        self, url: str, target: PostgresTable, columns: Columns, guarantee: Guarantee = "exactly-once"
+    ) -> None:
         self._url = url
         self._target = target
         self._columns = columns
@@ -140,11 +136,7 @@ class PostgresStore(Store):
 
     def _check_fence(self, connection: Connection) -> None:
         if connection.execute(_FENCE, (self._target.label, self._owner)).fetchone() != (self._epoch,):
-            raise Fenced(
-                f"another driver writes {self._target.label} for {self._owner}",
-                why="it opened the store after this one did; nothing of the batch was written",
-                fix="keep one of the two drivers; run the other under another version",
-            )
+            raise fenced(self._target.label)
 
     def _note(self, connection: Connection, batch: Batch) -> bool:
         """Whether the batch is new."""

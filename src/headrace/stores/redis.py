@@ -17,7 +17,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from headrace.base.duration import millis
-from headrace.base.errors import Fenced, StoreLost, StoreRefused, StoreUnreachable
+from headrace.base.errors import StoreLost, StoreRefused, StoreUnreachable
 from headrace.base.ids import random_id
 from headrace.expr.types import Columns
 from headrace.model.output import Guarantee
@@ -27,21 +27,17 @@ from headrace.stores.away import patiently
 from headrace.stores.failpoint import reach
 from headrace.stores.redis_rows import NOTHING, pieces_of
 from headrace.stores.redis_scripts import CLOSE_ALL, TAKE, WRITE
-from headrace.stores.store import Batch, Store
+from headrace.stores.store import Batch, Store, fenced
 
 _PIPELINED = 20
 _SCANNED = 1_000
 _TIMEOUT = 10
 
 
-def redis_store(url: str, target: RedisKeys, columns: Columns, guarantee: Guarantee = "exactly-once") -> RedisStore:
-    return RedisStore(url, target, columns, guarantee)
-
-
 class RedisStore(Store):
     """`GET spend:c1` gives the row as JSON. Readers see every row whole, and a large batch in pieces."""
 
-    def __init__(self, url: str, target: RedisKeys, columns: Columns, guarantee: Guarantee) -> None:
+    def __init__(self, url: str, target: RedisKeys, columns: Columns, guarantee: Guarantee = "exactly-once") -> None:
         self._url = url
         self._target = target
         self._columns = columns
@@ -132,11 +128,7 @@ class RedisStore(Store):
 
     def _check(self, client: redis.Redis, answers: set[str]) -> None:
         if "fenced" in answers:
-            raise Fenced(
-                f"another driver writes {self._target.label} for {self._owner}",
-                why="it opened the store after this one did; nothing more of the batch was written",
-                fix="keep one of the two drivers; run the other under another version",
-            )
+            raise fenced(self._target.label)
         if "lost" in answers:
             if self._guarantee == "at-most-once":
                 self.close()  # what is left of the batch is lost as well

@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 
+from headrace.base.errors import Fenced
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
@@ -14,6 +16,15 @@ class Batch:
     flow: str  # whose batches are counted: "<app>/<version>/<flow>/<checkpoint>"
     number: int
     files: tuple[Path, ...]  # never empty; their order is the order of the rows
+
+
+def fenced(label: str) -> Fenced:
+    """Of a driver that was succeeded."""
+    return Fenced(
+        f"another driver has taken over {label}",
+        why="it opened the store after this one, or dropped it; this driver wrote nothing more",
+        fix="keep one of the two drivers; run the other under another version",
+    )
 
 
 class Store(ABC):
