@@ -108,6 +108,18 @@ def test_fe8_a_key_that_is_full_refuses_a_row_until_others_can_go() -> None:
     assert features.step(spec, state, row(12 * MIN, 3), 11 * MIN // MILLI) == (USED, (1, [3], 1))
 
 
+def test_what_is_known_at_a_time_is_what_a_row_would_be_told_but_for_the_row_itself() -> None:
+    spec, state = spec_of((10 * MIN, 0), (10 * MIN, 5 * MIN), last=2), features.State()
+    for at in (0, 4, 4, 8):
+        features.step(spec, state, row(at * MIN, at), None)
+    assert features.known_at(spec, state, 4 * MIN - 1) == (1, [0], 0, [], [0])
+    assert features.known_at(spec, state, 4 * MIN) == (3, [0, 4, 4], 0, [], [4, 4])
+    assert features.known_at(spec, state, 13 * MIN) == (3, [4, 4, 8], 4, [0, 4, 4, 8], [8, 4])
+    assert features.known_at(spec, state, 67 * MIN) == (0, [], 0, [], [8, 4])
+    assert features.known_at(spec, state, 68 * MIN) == (0, [], 0, [], [])
+    assert features.known_at(spec, features.State(), 0) == (0, [], 0, [], [])
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_float_that_is_no_number_is_refused_where_it_is_counted(value: float) -> None:
     total = aggregate.Spec(name="v", kind="sum", of="float")

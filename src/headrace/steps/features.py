@@ -116,7 +116,13 @@ def step(spec: Spec, state: State, row: Row, before: int | None) -> tuple[str, t
             return TOO_MANY, ()
     at = bisect_right(state.rows, row.time, key=_time)
     state.rows.insert(at, Known(row.time, row.args))
-    return USED, tuple(_vector(spec, state.rows, at))
+    return USED, tuple(_vector(spec, state.rows, row.time, at, at + 1))
+
+
+def known_at(spec: Spec, state: State, time: int) -> tuple[Any, ...]:
+    """What is known of the key at a time, without a row: windows end there, and the row before is the newest."""
+    end = bisect_right(state.rows, time, key=_time)
+    return tuple(_vector(spec, state.rows, time, end, end))
 
 
 def on_time(spec: Spec, state: State, watermark: int | None) -> None:
@@ -133,16 +139,17 @@ def due(spec: Spec, state: State) -> int | None:
     return up_to_ms(state.rows[-1].time + kept + spec.lateness)
 
 
-def _vector(spec: Spec, rows: list[Known], at: int) -> list[Any]:
-    """The features of the row at this place."""
-    known = at  # the first row after the last silence
-    while known and rows[known].time - rows[known - 1].time < spec.ttl:
+def _vector(spec: Spec, rows: list[Known], time: int, at: int, end: int) -> list[Any]:
+    """The features at a time: rows up to place `at` come before it, windows hold rows up to `end`."""
+    known, after = at, time  # the first row after the last silence, and the time of the one after it
+    while known and after - rows[known - 1].time < spec.ttl:
         known -= 1
+        after = rows[known].time
     told: list[Any] = []
     for window in spec.windows:
-        end = rows[at].time - window.delay
-        first = bisect_right(rows, end - window.size, known, at + 1, key=_time)
-        told += _values(window, rows, first, bisect_right(rows, end, first, at + 1, key=_time))
+        until = time - window.delay
+        first = bisect_right(rows, until - window.size, known, end, key=_time)
+        told += _values(window, rows, first, bisect_right(rows, until, first, end, key=_time))
     for place, n in spec.last:
         before = [seen.args[place] for seen in rows[max(known, at - n) : at]]
         told.append(before[::-1] if n > 1 else before[0] if before else None)
