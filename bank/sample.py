@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from random import Random
 
 import headrace as hr
-from bank.app import Payment
+from bank.events import Payment
 
 CARDS = 40
 HOMES = ("DE", "FR", "IT", "NL", "PL", "ES")

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 import headrace as hr
-from bank.app import Payment
+from bank.events import Payment
 from headrace.base.settings import Settings
 from headrace.log.broker import Broker
 from headrace.log.codec import Codec
@@ -23,15 +23,16 @@ from tests.cli.conftest import Headrace
 from tests.spark.driving import driver
 from tests.spark.flowing import until
 
-BANK = Path(__file__).parents[2] / "bank" / "app.py"
+BANK = Path(__file__).parents[2] / "bank"
 
 
 @pytest.fixture
 def bank(tmp_path: Path, topic: str) -> Path:
     """The bank, word for word, with topics of this test's own."""
     (tmp_path / "bank").mkdir()
-    text = BANK.read_text().replace('topic="payments"', f'topic="{topic}"').replace('"card-spend', f'"{topic}-spend')
-    (tmp_path / "bank" / "app.py").write_text(text)
+    for file in (BANK / "app.py", BANK / "events.py"):
+        text = file.read_text().replace('topic="payments"', f'topic="{topic}"')
+        (tmp_path / "bank" / file.name).write_text(text.replace('"card-spend', f'"{topic}-spend'))
     return tmp_path
 
 

@@ -13,6 +13,25 @@ from headrace.ops import apps
 
 ONE = 'import headrace as hr\napp = hr.App("{name}")\n'
 
+TWO = """
+import headrace as hr
+
+
+@hr.event(topic="a", key="x")
+class A:
+    x: str
+
+
+@hr.event(topic="b", key="x")
+class B:
+    x: str
+
+
+one, two = hr.App("one"), hr.App("two")
+one.stream(A, disorder="0 s").to(one.topic("b"))
+two.stream(B, disorder="0 s").to(two.topic("c"))
+"""
+
 
 @pytest.fixture
 def unique() -> str:
@@ -68,6 +87,14 @@ def test_the_only_app_is_the_default_and_of_several_one_must_be_said(tmp_path: P
     (tmp_path / "headrace.toml").write_text(f'[apps]\nshop = "{unique}:app"\nstall = "{unique}:app"\n')
     with pytest.raises(AppNotFound, match="which app is not clear"):
         apps.chosen(None, at(tmp_path))
+
+
+def test_a_topic_is_typed_by_the_app_that_reads_it_before_one_that_writes_it(tmp_path: Path, unique: str) -> None:
+    (tmp_path / f"{unique}.py").write_text(TWO)
+    (tmp_path / "headrace.toml").write_text(f'[apps]\none = "{unique}:one"\ntwo = "{unique}:two"\n')
+    named = {topic: apps.knowing(topic, None, at(tmp_path)) for topic in ("a", "b", "c", "d")}
+    assert {topic: app and app.name for topic, app in named.items()} == {"a": "one", "b": "two", "c": "two", "d": None}
+    assert getattr(apps.knowing("a", "two", at(tmp_path)), "name", None) == "two"
 
 
 @pytest.mark.parametrize(("path", "rename"), [("site.py", "the file"), ("queue/app.py", "the directory")])

@@ -46,7 +46,7 @@ def send(
             "nothing to send" if not source else "either pairs or a file, not both",
             fix=f"headrace send {topic} FIELD=VALUE ..., or --file events.jsonl, or - for stdin",
         )
-    sender = Sender(endpoints.broker(ctx.obj), topic, apps.chosen(app, ctx.obj), key=key, tell=talk)
+    sender = Sender(endpoints.broker(ctx.obj), topic, apps.knowing(topic, app, ctx.obj), key=key, tell=talk)
     _report(_from(source, sender) if source else _one(pairs or [], sender), json)
 
 

@@ -44,6 +44,17 @@ def chosen(name: str | None, settings: Settings) -> App | None:
     return None if wanted is None else find(wanted, settings)
 
 
+def knowing(topic: str, name: str | None, settings: Settings) -> App | None:
+    """The app that types the records of a topic: the named one, else of those in headrace.toml the first that reads it,
+    or writes it."""
+    if name is not None:
+        return find(name, settings)
+    apps = [find(one, settings) for one in settings.apps]
+    reading = [app for app in apps if any(event.topic == topic for event in app.events)]
+    writing = [app for app in apps if any(found.name == topic for found in app.topics)]
+    return next(iter(reading + writing), None)
+
+
 def _load(module: str, settings: Settings) -> ModuleType:
     for folder in (Path.cwd(), settings.root):
         for file in (folder / module / "app.py", folder / f"{module}.py", folder / module):
