@@ -23,8 +23,8 @@ from headrace.ops.replay import plan_replay, replay
 from headrace.ops.run import run
 from headrace.spark.session import Spark
 from tests.spark import mapped
-from tests.spark.flowing import until
-from tests.spark.test_modes import event_on, visits
+from tests.spark.flowing import until, visit_on
+from tests.spark.test_modes import visits
 
 DAY = datetime(2020, 1, 1, 10, tzinfo=UTC)
 
@@ -38,7 +38,7 @@ def at_home(broker: Broker, settings: Settings, tmp_path: Path) -> Settings:
 
 def site(topic: str, size: str = "10 min", event: Any = None) -> hr.App:
     app = hr.App("site")
-    windows = app.stream(event or event_on(topic), disorder="0 s", idle="1 s")
+    windows = app.stream(event or visit_on(topic), disorder="0 s", idle="1 s")
     counted = windows.window(hr.hopping(size, every="5 min"), lateness="10 min").agg(times=hr.count())
     counted.to(app.topic(f"{topic}-out", partitions=1))
     return app
@@ -53,7 +53,7 @@ def send(broker: Broker, event: Any, rows: list[Any]) -> None:
 def test_an_app_runs_from_its_state_and_a_changed_one_is_refused_with_the_difference(
     spark: Spark, broker: Broker, at_home: Settings, topic: str
 ) -> None:
-    event = event_on(topic)
+    event = visit_on(topic)
     rows = visits(event)[:60]
     send(broker, event, rows)
     said: list[str] = []
@@ -93,7 +93,7 @@ def test_an_app_runs_from_its_state_and_a_changed_one_is_refused_with_the_differ
 def test_a_replay_writes_whole_results_from_its_start_on_into_topics_of_its_own(
     spark: Spark, broker: Broker, at_home: Settings, topic: str
 ) -> None:
-    event = event_on(topic)
+    event = visit_on(topic)
     send(broker, event, visits(event)[:60])
     start = DAY + timedelta(minutes=30)
     chosen = plan_replay(site(topic), into="again", start=start, until=None)
@@ -121,7 +121,7 @@ def results(broker: Broker, topic: str) -> set[tuple[str, datetime, int]]:
 def test_a_flow_whose_worker_dies_is_started_again_and_loses_nothing(
     spark: Spark, broker: Broker, at_home: Settings, topic: str, tmp_path: Path
 ) -> None:
-    event = event_on(topic)
+    event = visit_on(topic)
     app = hr.App("site")
     app.stream(event, disorder="0 s").map(mapped.dies_once, mapped.Told).to(app.topic(f"{topic}-out"), key="page")
     send(broker, event, [event("v", str(tmp_path / "died"), DAY, 1)])
@@ -139,7 +139,7 @@ def test_a_flow_whose_worker_dies_is_started_again_and_loses_nothing(
 def test_an_error_that_trying_again_cannot_cure_ends_the_run(
     spark: Spark, broker: Broker, at_home: Settings, topic: str
 ) -> None:
-    event = event_on(topic)
+    event = visit_on(topic)
     app = hr.App("site")
     fails = app.stream(event, disorder="0 s").map(mapped.fussy, mapped.Everything, on_error="stop")
     fails.to(app.topic(f"{topic}-out"), key="page")

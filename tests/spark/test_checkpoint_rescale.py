@@ -19,7 +19,8 @@ from headrace.spark.checkpoint_verify import verify
 from headrace.spark.query import start
 from headrace.spark.session import Spark
 from tests.spark.bench import Bench
-from tests.spark.keeping import Kept, event_on
+from tests.spark.flowing import visit_on
+from tests.spark.keeping import Kept
 from tests.spark.test_views import Viewing
 
 DAY = datetime(2020, 1, 1, 10, tzinfo=UTC)
@@ -29,7 +30,7 @@ class Counting(Bench):
     """Everything that waits for time: windows, sessions, duplicates that are forgotten, patterns that run out."""
 
     def __init__(self, spark: Spark, broker: Broker, home: Path, topic: str) -> None:
-        app, self.event = hr.App("bench"), event_on(topic)
+        app, self.event = hr.App("bench"), visit_on(topic)
         stream = app.stream(self.event, disorder="30 s", idle=None)
         hopping = stream.window(hr.hopping("10 min", every="5 min"), lateness="1 min").agg(times=hr.count())
         hopping.to(app.topic(f"{topic}-hopping"))
