@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -128,7 +129,8 @@ def zombie(rig: Rig, _: random.Random) -> Hurt:
         rig.until(lambda: not first.alive, _LONGEST)
         about = "fenced" if "[fenced]" in first.words() else f"not fenced: {first.words(400)}"
         rig.history.note("zombie", about, "ok" if about == "fenced" else "failed")
-    first.kill()  # its directory stays: Spark has written whole paths into the state, and the copy still points there
+    first.kill()
+    shutil.rmtree(first.home / "state")  # the copy stands by itself, as one on another machine does
     return Hurt(since, about)
 
 

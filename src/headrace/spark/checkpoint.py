@@ -25,6 +25,7 @@ from typing import IO
 from headrace.base.errors import CheckpointInUse, PlanChanged, RebuildOpen, RescaleOpen
 from headrace.plan import text
 from headrace.plan.plan import Flow, Plan
+from headrace.spark import checkpoint_place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +104,7 @@ class Checkpoint:
                     fix="do it again: headrace rebuild STORE --yes",
                 )
             self._check(flow)
+            checkpoint_place.settle(self.spark)
         except BaseException:
             held.close()
             raise

@@ -12,12 +12,11 @@ import os
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from headrace.base.errors import UsageError
 from headrace.spark.checkpoint import Checkpoint
 from headrace.spark.checkpoint_files import PARTITIONS, SparkFiles, read_planned
-from headrace.spark.checksum import replace
+from headrace.spark.checksum import edit, replace
 from headrace.spark.session import Spark
 from headrace.spark.trouble import translated
 
@@ -46,19 +45,18 @@ def rescale(spark: Spark, checkpoint: Checkpoint, to: int) -> Path:
             ids = spark.session._jvm.org.apache.spark.sql.headrace.Rescale.apply(
                 spark.session._jsparkSession, f"file:{aside}", f"file:{checkpoint.spark}", last, to
             )
-        _edit(files.committed()[last], 1, lambda told: told | {"stateUniqueIds": json.loads(ids)})
+        edit(files.committed()[last], lambda told: told | {"stateUniqueIds": json.loads(ids)})
     for operator in files.operators().values():
         newest = max(
             (f for f in (operator / "_metadata" / "v2").iterdir() if f.name.isdigit()), key=lambda f: int(f.name)
         )
-        _edit(
+        edit(
             newest,
-            1,
             lambda told: told | {"stateStoreInfo": [s | {"numPartitions": to} for s in told["stateStoreInfo"]]},
         )
     for number, file in files.planned().items():
         if number >= last:
-            _edit(file, 1, lambda told: told | {"conf": told["conf"] | {PARTITIONS: str(to)}})
+            edit(file, lambda told: told | {"conf": told["conf"] | {PARTITIONS: str(to)}})
     checkpoint.rescale_file.unlink()
     return aside
 
@@ -74,13 +72,6 @@ def undo_cut_off(checkpoint: Checkpoint) -> None:
         if file.suffix != ".crc" and now.read_bytes() != file.read_bytes():
             replace(now, file.read_text())
     checkpoint.rescale_file.unlink()
-
-
-def _edit(file: Path, line: int, change: Any) -> None:
-    """Changes one line of an entry, which is a JSON object."""
-    lines = file.read_text().split("\n")
-    lines[line] = json.dumps(change(json.loads(lines[line])), separators=(",", ":"))
-    replace(file, "\n".join(lines))
 
 
 def _link(source: str, to: str) -> str:

@@ -12,9 +12,10 @@ import sys
 import time
 import zlib
 from array import array
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 State = Literal["good", "unchecked", "bad"]
 """`unchecked`: there is no checksum beside it."""
@@ -56,6 +57,12 @@ def replace(file: Path, text: str) -> None:
         fresh = to.with_name(f".{to.name}.tmp")
         fresh.write_bytes(content)
         fresh.replace(to)
+
+
+def edit(file: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Changes an entry of one of Spark's logs: the line after its version, which is a JSON object."""
+    version, line, *rest = file.read_text().split("\n")
+    replace(file, "\n".join((version, json.dumps(change(json.loads(line)), separators=(",", ":")), *rest)))
 
 
 def _hadoop(data: bytes, told: bytes) -> bytes:
