@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import headrace as hr
-from headrace.base.errors import CheckpointInUse, FunctionFailed, ModeRefused, PlanChanged
+from headrace.base.errors import CheckpointInUse, FunctionFailed, ModeRefused, PlanChanged, UsageError
 from headrace.base.settings import Settings, load
 from headrace.log.broker import Broker
 from headrace.log.produce import Producer
@@ -18,6 +18,7 @@ from headrace.log.read import read
 from headrace.log.topics import ensure, widths
 from headrace.model.topic import Topic
 from headrace.observe.snapshot import FlowSnapshot
+from headrace.ops.checkpoints import find
 from headrace.ops.explain import described, explain
 from headrace.ops.replay import plan_replay, replay
 from headrace.ops.run import run
@@ -25,6 +26,7 @@ from headrace.spark.session import Spark
 from tests.spark import mapped
 from tests.spark.flowing import until, visit_on
 from tests.spark.test_modes import visits
+from tests.spark.test_realtime import short_batches
 
 DAY = datetime(2020, 1, 1, 10, tzinfo=UTC)
 
@@ -88,6 +90,44 @@ def test_an_app_runs_from_its_state_and_a_changed_one_is_refused_with_the_differ
     with run(site(topic, "20 min"), at_home, spark=spark, fresh=True, tell=seen.append):
         until(lambda: sum(s.rows for s in seen) == len(rows) + 1)
     assert all(one.missing == 0 for one in seen[-1].counts)
+
+
+def test_twins_write_every_row_under_one_id_and_one_goes_on_without_the_other(
+    spark: Spark, broker: Broker, at_home: Settings, topic: str
+) -> None:
+    event, app = visit_on(topic), hr.App("site")
+    page = app.features("page", key="page", source=app.stream(event, disorder="0 s"), ttl="1 h")
+    page.over("1 min", times=hr.count()).vectors.to(app.topic(f"{topic}-out", partitions=1))
+    visit = lambda n: event(f"v{n}", "p", DAY + timedelta(seconds=n), n)  # noqa: E731
+    send(broker, event, [visit(n) for n in range(3)])
+    seen: list[FlowSnapshot] = []
+
+    def told() -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for message in read(broker, f"{topic}-out"):
+            found.setdefault(dict(message.headers())["hr-id"], []).append(json.loads(message.value())["times_1min"])
+        return found
+
+    with (
+        short_batches(spark),
+        run(app, at_home, mode="realtime", twins=2, interval="2 s", spark=spark, tell=seen.append) as running,
+    ):
+        until(lambda: sorted(map(len, told().values())) == [2, 2, 2], every=0.1)
+        assert sorted(told().values()) == [[1, 1], [2, 2], [3, 3]]  # and both say the same
+        first, second = running.flows
+        first.stop()
+        send(broker, event, [visit(3)])
+        until(lambda: [4] in told().values(), every=0.1)
+        assert second.snapshot.state == "running"
+    assert {s.name for s in seen} == {topic, f"{topic}~2"}
+    kept = [one.name for one in find(at_home)]
+    assert kept == [f"site/v1/{topic}", f"site/v1/{topic}~2"]
+
+
+@pytest.mark.parametrize(("mode", "twins", "why"), [("live", 2, "twins are for real time"), ("realtime", 0, "none")])
+def test_twins_that_make_no_sense_are_refused(at_home: Settings, topic: str, mode: Any, twins: int, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        run(site(topic), at_home, mode=mode, twins=twins)
 
 
 def test_a_replay_writes_whole_results_from_its_start_on_into_topics_of_its_own(

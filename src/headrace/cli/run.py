@@ -29,6 +29,8 @@ def run(
     ctx: typer.Context,
     name: Name,
     realtime: Annotated[bool, typer.Option("--realtime", help="Milliseconds instead of micro-batches.")] = False,
+    twins: Annotated[int, typer.Option(help="Real time: copies of each flow; the first answer counts.")] = 1,
+    interval: Annotated[str | None, typer.Option(help="Real time: how often state is made safe; 5 min.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget the app's state and begin anew.")] = False,
     json: Json = False,
 ) -> None:
@@ -39,7 +41,14 @@ def run(
     found = apps.find(name, ctx.obj)
     watch = Watch(json)
     with start(
-        found, ctx.obj, mode="realtime" if realtime else "live", fresh=fresh, say=talk, tell=watch.take
+        found,
+        ctx.obj,
+        mode="realtime" if realtime else "live",
+        twins=twins,
+        interval=interval,
+        fresh=fresh,
+        say=talk,
+        tell=watch.take,
     ) as running:
         talk(f"{found.name} runs; Ctrl-C stops it")
         _until_interrupted(running)
@@ -106,17 +115,17 @@ class Watch:
         self._at = datetime.min.replace(tzinfo=UTC)
 
     def take(self, snapshot: FlowSnapshot) -> None:
-        self._last[snapshot.flow] = snapshot
+        self._last[snapshot.name] = snapshot
         told = (snapshot.state, snapshot.error)
-        news = self._said.get(snapshot.flow) != told
-        self._said[snapshot.flow] = told
+        news = self._said.get(snapshot.name) != told
+        self._said[snapshot.name] = told
         if self._json:
             if news or snapshot.rows:
                 data(json_text(_row(snapshot)))
             return
         now = datetime.now(UTC)
         if snapshot.error and news:
-            talk(f"{snapshot.flow}: {snapshot.state}: {snapshot.error}")
+            talk(f"{snapshot.name}: {snapshot.state}: {snapshot.error}")
         elif news or (now - self._at).total_seconds() >= 2:
             self._at = now
             talk(_line(snapshot))
@@ -124,18 +133,18 @@ class Watch:
     def close(self) -> None:
         """Where every row went (rule D3), once more and in full."""
         if not self._json:
-            shown = [(s.flow, counts) for s in self._last.values() for counts in s.counts]
+            shown = [(s.name, counts) for s in self._last.values() for counts in s.counts]
             show([{"flow": flow, **_counts(counts)} for flow, counts in shown], json=False)
 
 
 def _line(s: FlowSnapshot) -> str:
     if s.batch < 0:
-        return f"{s.flow}: {s.state}"
+        return f"{s.name}: {s.state}"
     time = "none yet" if s.watermark is None else f"{s.watermark:%Y-%m-%d %H:%M:%S}"
     behind = sum(p.behind for p in s.partitions)
     slow = f", held by {s.slowest.topic}/{s.slowest.partition}" if s.slowest and behind else ""
     return (
-        f"{s.flow}: {s.state}, batch {s.batch}, {s.rows:,} rows ({s.rows_per_second:,.0f}/s), {behind:,} behind, "
+        f"{s.name}: {s.state}, batch {s.batch}, {s.rows:,} rows ({s.rows_per_second:,.0f}/s), {behind:,} behind, "
         f"watermark {time}{slow}, {s.state_keys:,} keys in state{f'; {s.growth}' if s.growth else ''}"
     )
 

@@ -58,6 +58,7 @@ class FlowSnapshot:
     app: str
     version: str
     flow: str
+    twin: int = 1
     mode: str
     state: str  # "starting" | "running" | "waiting" | "restarting" | "stopped" | "failed"
     batch: int = -1
@@ -75,6 +76,11 @@ class FlowSnapshot:
     at: datetime | None = None
 
     @property
+    def name(self) -> str:
+        """The flow, and which of its twins."""
+        return twin_name(self.flow, self.twin)
+
+    @property
     def state_keys(self) -> int:
         """Keys that have state, over all steps."""
         return sum(step.keys for step in self.kept)
@@ -89,6 +95,11 @@ class FlowSnapshot:
         return asdict(self) | {"state_keys": self.state_keys}
 
 
+def twin_name(flow: str, twin: int) -> str:
+    """A flow's own name for the first twin, which most are the only one of; `payments~2` for the second."""
+    return flow if twin == 1 else f"{flow}~{twin}"
+
+
 @dataclass(slots=True)
 class Board:
     """The latest snapshot of every flow of a run, for whoever wants to look."""
@@ -96,4 +107,4 @@ class Board:
     flows: dict[str, FlowSnapshot] = field(default_factory=dict)
 
     def put(self, snapshot: FlowSnapshot) -> None:
-        self.flows[snapshot.flow] = snapshot
+        self.flows[snapshot.name] = snapshot

@@ -61,7 +61,7 @@ def find(settings: Settings, name: str | None = None, flow: str | None = None) -
             version=version,
             flow=own,
             checkpoint=Checkpoint(folder=folder),
-            declared=declared.get((app, version, own)),
+            declared=declared.get((app, version, own.partition("~")[0])),
         )
         for folder in sorted((settings.home / "state").glob("*/*/*"))
         for app, version, own in [folder.parts[-3:]]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from headrace.base.duration import duration
+from headrace.base.errors import HeadraceError, UsageError
 from headrace.base.settings import Settings
 from headrace.log import dead, topics
 from headrace.log.broker import Broker
@@ -43,13 +44,19 @@ class AppRun:
     owns_spark: bool = True
 
     def wait(self) -> None:
-        """Until every flow has ended by itself, or one has failed; raises its error."""
+        """Until every flow has ended by itself, or one has failed with all its twins; raises its error."""
         while not all(flow.wait(LOOK) for flow in self.flows):
-            if any(flow.error for flow in self.flows):
+            if self._failed():
                 break
+        for error in self._failed():
+            raise error
+
+    def _failed(self) -> list[HeadraceError]:
+        """The last error of each flow that nobody runs any more; one twin goes on without the other."""
+        errors: dict[str, list[HeadraceError | None]] = {}
         for flow in self.flows:
-            if flow.error is not None:
-                raise flow.error
+            errors.setdefault(flow.snapshot.flow, []).append(flow.error)
+        return [twins[-1] for twins in errors.values() if twins[-1] is not None and all(twins)]
 
     def close(self) -> None:
         for flow in self.flows:
@@ -69,26 +76,35 @@ def run(
     settings: Settings,
     *,
     mode: Mode = "live",
+    twins: int = 1,
+    interval: str | None = None,
     fresh: bool = False,
     spark: Spark | None = None,
     say: Say = lambda _: None,
     tell: Tell = lambda _: None,
 ) -> AppRun:
-    """Starts an app from where it stopped; `fresh` forgets its state and begins anew."""
+    """Starts an app from where it stopped; `fresh` forgets its state and begins anew. In real time: `interval` is how
+    often state is made safe, and `twins` that many copies of each flow, which do so one after the other."""
+    _check_twins(twins, mode)
     plan = build(app)
     for flow in plan.flows:  # before anything is asked whether it is there
         modes.check(flow, mode)
     broker = endpoints.broker(settings)
+    every = interval or settings.text("realtime.interval")
     jobs = [
         Job(
             plan=plan,
             flow=flow,
             mode=mode,
             broker=broker,
-            checkpoint=Checkpoint.of(settings.home, plan, flow),
+            checkpoint=Checkpoint.of(settings.home, plan, flow, twin=twin),
             stores=stores_of(flow, settings),
+            interval=every,
+            twin=twin,
+            delay=duration(every) * (twin - 1) / twins,
         )
         for flow in plan.flows
+        for twin in range(1, twins + 1)
     ]
     make_topics(broker, plan, app.topics, say)
     if fresh:
@@ -122,6 +138,17 @@ def launch(
             running.flows.append(Running(began, replace(job, limits=limits), tell, held=held))
         undo.pop_all()
     return running
+
+
+def _check_twins(twins: int, mode: Mode) -> None:
+    if twins < 1:
+        raise UsageError(f"{twins} twins are none", fix="--twins 2")
+    if twins > 1 and mode != "realtime":
+        raise UsageError(
+            "twins are for real time",
+            why="every row comes from each of them, under one id; live, rows come exactly once",
+            fix="add --realtime, or leave --twins out",
+        )
 
 
 def growth_limits(settings: Settings) -> Limits:

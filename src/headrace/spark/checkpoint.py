@@ -1,6 +1,6 @@
 """A flow's checkpoint directory: whose it is, which plan it belongs to, and that only one driver uses it.
 
-<home>/state/<app>/<version>/<flow>/
+<home>/state/<app>/<version>/<flow>/        of a second twin: <flow>~2/
     plan.txt      the plan's stable text, line by line
     driver.lock   held while a driver runs
     counts.json   where every row went so far (rule D3)
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import IO
 
 from headrace.base.errors import CheckpointInUse, PlanChanged, RebuildOpen, RescaleOpen
+from headrace.observe.snapshot import twin_name
 from headrace.plan import text
 from headrace.plan.plan import Flow, Plan
 from headrace.spark import checkpoint_place
@@ -35,8 +36,8 @@ class Checkpoint:
     folder: Path
 
     @classmethod
-    def of(cls, home: Path, plan: Plan, flow: Flow, *, suffix: str = "") -> Checkpoint:
-        return cls(folder=home / "state" / plan.app / f"{plan.version}{suffix}" / flow.name)
+    def of(cls, home: Path, plan: Plan, flow: Flow, *, twin: int = 1) -> Checkpoint:
+        return cls(folder=home / "state" / plan.app / plan.version / twin_name(flow.name, twin))
 
     @property
     def spark(self) -> Path:

@@ -44,7 +44,7 @@ _REALTIME = {
 }
 _QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # half the CPU at start, at the price of throughput
 # A real-time query holds one slot per task of all its stages for as long as it runs: threads, not cores.
-_REALTIME_MASTER = "local[16]"
+_REALTIME_MASTER = "local[64]"
 
 
 def spark_settings(settings: Settings, profile: Profile) -> dict[str, str]:

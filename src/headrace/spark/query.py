@@ -19,7 +19,7 @@ from headrace.log.dead import ROOMY
 from headrace.log.offsets import Place
 from headrace.model.declared import Node, Read, ReadTable
 from headrace.observe.growth import Limits, Size
-from headrace.observe.snapshot import FlowSnapshot, PartitionSnapshot, StepState
+from headrace.observe.snapshot import FlowSnapshot, PartitionSnapshot, StepState, twin_name
 from headrace.plan import modes
 from headrace.plan.modes import Mode
 from headrace.plan.plan import Exit, Flow, Plan
@@ -42,7 +42,6 @@ LONGEST_WAIT = timedelta(minutes=1)
 CALM = timedelta(minutes=1)
 """After so long without trouble a restart waits `FIRST_WAIT` again."""
 POLL = timedelta(milliseconds=50)
-REALTIME_INTERVAL = "5 minutes"
 HISTORY_BATCH = 200_000
 LIVE_BATCH = 500_000
 """A backlog is read in pieces: a batch is one transaction, which the broker keeps open for ten minutes at most."""
@@ -81,7 +80,9 @@ class Job:
     only_stores: bool = False  # topics get nothing, not even dead letters: they have it
     span: Span = Span()
     max_records: int | None = None
-    interval: str = REALTIME_INTERVAL
+    interval: str = "5 min"  # how often a real-time query makes its state safe
+    twin: int = 1
+    delay: timedelta = timedelta(0)  # before the first start: twins do not end their intervals together
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -135,7 +136,8 @@ def start(spark: Spark, job: Job) -> Any:
             records = records.where((records["time"] >= micros(job.span.emit_from)) | records["time"].isNull())
         if job.only_stores:
             records = records.where(records["topic"].isNull())
-        writer = records.writeStream.outputMode("update").queryName(f"{job.plan.app}/{job.flow.name}")
+        name = f"{job.plan.app}/{twin_name(job.flow.name, job.twin)}"
+        writer = records.writeStream.outputMode("update").queryName(name)
         writer = writer.option("checkpointLocation", str(job.checkpoint.spark))
         roomy = client | {"max.request.size": str(ROOMY)}
         if job.commits:
@@ -247,9 +249,9 @@ class Running:
         self._turn = Turn(self.job.broker, self.job.plan.app, self.job.id)
         self._totals = Totals(self.job.flow, self.job.checkpoint.counts_file)
         self._sizes = Sizes(self.job.checkpoint.sizes_file, self.job.limits)
-        plan = self.job.plan
+        job, plan = self.job, self.job.plan
         self.snapshot = FlowSnapshot(
-            app=plan.app, version=plan.version, flow=self.job.flow.name, mode=self.job.mode, state="starting"
+            app=plan.app, version=plan.version, flow=job.flow.name, twin=job.twin, mode=job.mode, state="starting"
         )
         threading.Thread(target=self._watch, name=f"flow {self.job.flow.name}", daemon=True).start()
 
@@ -267,6 +269,7 @@ class Running:
     def _watch(self) -> None:
         wait = FIRST_WAIT
         try:
+            self._stop.wait(self.job.delay.total_seconds())
             while not self._stop.is_set():
                 began = datetime.now(UTC)
                 trouble = self._attempt()
