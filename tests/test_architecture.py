@@ -22,9 +22,23 @@ MAY: dict[str, set[str]] = {
     "log": {"base", "model"},
     "stores": {"base", "expr", "model"},
     "stack": {"base"},
+    "serve": {"base", "expr", "model", "log"},
     "observe": {"base", "model", "plan"},
     "spark": {"base", "expr", "model", "steps", "plan", "log", "stores", "stack", "observe"},
-    "ops": {"base", "expr", "model", "steps", "plan", "reference", "log", "stores", "stack", "observe", "spark"},
+    "ops": {
+        "base",
+        "expr",
+        "model",
+        "steps",
+        "plan",
+        "reference",
+        "log",
+        "stores",
+        "stack",
+        "serve",
+        "observe",
+        "spark",
+    },
     "chaos": {"base", "model", "log", "stores", "stack", "spark"},
     "cli": {"base", "observe", "ops", "chaos"},
     "testing": {"base", "expr", "model", "steps", "plan", "reference"},
@@ -40,6 +54,8 @@ ONLY: dict[str, set[str]] = {
     "rich": {"cli"},
     "psycopg": {"stores", "stack", "chaos"},
     "redis": {"stores", "stack", "chaos"},
+    "starlette": {"serve"},
+    "uvicorn": {"serve"},
     "deltalake": {"stores"},
     "duckdb": {"stores"},
 }
@@ -94,6 +110,7 @@ def test_importing_headrace_loads_nothing_heavy() -> None:
     code = (
         "import sys, time; t = time.process_time(); import headrace; cost = time.process_time() - t;"
         "names = 'pyspark py4j confluent_kafka sqlglot rich typer psycopg redis pyarrow deltalake duckdb';"
+        "names += ' starlette uvicorn';"
         "heavy = set(names.split()) & set(sys.modules);"
         "heavy |= {m for m in sys.modules if m.startswith('headrace.expr.') and m != 'headrace.expr.types'};"
         "print(sorted(heavy), int(cost * 1000))"

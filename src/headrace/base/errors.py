@@ -61,6 +61,19 @@ HeadraceError
 │   ├── FunctionFailed ........ a Python function of the user's raised, and on_error="stop"
 │   ├── Unbalanced ............ rows in and rows accounted for differ (rule D3): a fault of Headrace itself
 │   └── FlowFailed
+├── RequestError .............. a request that a service refuses, told over HTTP with its `status`
+│   ├── KeyRefused
+│   ├── NotFound
+│   ├── MethodRefused
+│   ├── OtherContent .......... the same id came before, with other values
+│   ├── BodyTooLarge
+│   ├── NotJson
+│   ├── TooDeep
+│   ├── CardNumber ............ something in it may be one; it is not shown, kept or logged
+│   ├── CheckFailed ........... a check of the service's declaration
+│   ├── ClockAhead
+│   ├── TooOld
+│   └── Overloaded
 └── EnvironmentFault .......... the machine or the embedded stack (exit 3)
     ├── PythonTooOld
     ├── JavaMissing
@@ -392,6 +405,70 @@ class Unbalanced(RunError):
 
 class FlowFailed(RunError):
     code = "flow-failed"
+
+
+class RequestError(HeadraceError):
+    code = "request"
+    status: ClassVar[int] = 400
+
+
+class KeyRefused(RequestError):
+    code = "key-refused"
+    status = 401
+
+
+class NotFound(RequestError):
+    code = "not-found"
+    status = 404
+
+
+class MethodRefused(RequestError):
+    code = "method-refused"
+    status = 405
+
+
+class OtherContent(RequestError):
+    code = "other-content"
+    status = 409
+
+
+class BodyTooLarge(RequestError):
+    code = "body-too-large"
+    status = 413
+
+
+class NotJson(RequestError):
+    code = "not-json"
+    status = 415
+
+
+class TooDeep(RequestError):
+    code = "too-deep"
+
+
+class CardNumber(RequestError):
+    code = "card-number"
+    status = 422
+
+
+class CheckFailed(RequestError):
+    code = "check-failed"
+    status = 422
+
+
+class ClockAhead(RequestError):
+    code = "clock-ahead"
+    status = 422
+
+
+class TooOld(RequestError):
+    code = "too-old"
+    status = 422
+
+
+class Overloaded(RequestError):
+    code = "overloaded"
+    status = 503
 
 
 class EnvironmentFault(HeadraceError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -26,6 +26,7 @@ from headrace.model.topic import Topic
 if TYPE_CHECKING:
     from headrace.model.features import Features
     from headrace.model.pattern import Pattern
+    from headrace.model.service import Answer, Fallback, Service
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 
@@ -64,6 +65,7 @@ class App:
         self._topics: dict[str, Topic] = {}
         self._stores: dict[str, Target] = {}
         self._outputs: list[Output] = []
+        self._services: dict[str, Service] = {}
 
     def __repr__(self) -> str:
         return f"App({self.name!r})"
@@ -200,6 +202,45 @@ class App:
         self._know(topic)
         return topic
 
+    @declaring('app.service("decide", ask=Payment, answer=raw, default={"decision": "review"})')
+    def service(
+        self,
+        name: str,
+        *,
+        ask: type,
+        answer: Topic,
+        default: Answer,
+        deadline: str | timedelta = "80 ms",
+        spare: str | timedelta = "15 ms",
+        fallback: Fallback | None = None,
+        checks: Mapping[str, str] | None = None,
+        ahead: str | timedelta = "1 min",
+        memory: str | timedelta = "10 min",
+        most: int = 256,
+        tell: str = "",
+        alerts: Topic | None = None,
+        label: type | None = None,
+        batch: Topic | None = None,
+    ) -> Service:
+        """Answers over HTTP (`headrace serve`): `POST /decide` takes an `ask` event, and tells the first row of its id
+        that a flow writes to `answer`, or, after `deadline`, what `fallback` says within `spare`, else `default`.
+
+        `checks`: conditions on the event, each with what to say. `ahead`, `memory`: how far from now it may be dated;
+        within `memory` the same id gets the same answer. `most`: how many may wait at once. `tell`: columns that are
+        told. `alerts`: the topic of rows to show; those decided `review` wait there for a `label`. `batch`: the topic
+        of ids that a batch job would have stopped."""
+        from headrace.model.service import service
+
+        if not _NAME.fullmatch(name) or name in self._services:
+            raise BadApp(f"{name!r} cannot name a service", why="it is a path of its own: lower case and dashes",
+                         where=here())  # fmt: skip
+        self._services[name] = service(
+            name, ask=ask, answer=answer, default=default, deadline=deadline, spare=spare, fallback=fallback,
+            checks=checks or {}, ahead=ahead, memory=memory, most=most, tell=tell, alerts=alerts, label=label,
+            batch=batch,
+        )  # fmt: skip
+        return self._services[name]
+
     def add(self, output: Output) -> None:
         """Called by `stream.to(...)`."""
         self._know(output.target)
@@ -210,6 +251,10 @@ class App:
         return tuple(self._outputs)
 
     @property
+    def services(self) -> tuple[Service, ...]:
+        return tuple(self._services.values())
+
+    @property
     def topics(self) -> tuple[Topic, ...]:
         """Every topic the app reads or writes, with its declared settings."""
         read = {
@@ -217,7 +262,8 @@ class App:
             for s in self._streams.values()
             if isinstance(s.node, Read)
         }
-        return tuple((read | self._topics).values())
+        served = {topic.name: topic for service in self._services.values() for topic in service.topics}
+        return tuple((served | read | self._topics).values())
 
     @property
     def events(self) -> tuple[EventType, ...]:

@@ -1,4 +1,4 @@
-"""Passwords of the embedded servers: generated once, readable by their owner alone."""
+"""Passwords of the embedded servers, and the key of ours: generated once, readable by their owner alone."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import secrets
 from pathlib import Path
 
 
-def password(part: Path) -> str:
+def password(part: Path, name: str = "password") -> str:
     """The password of the part in this directory; made at the first call."""
-    file = part / "password"
+    file = part / name
     if not file.exists():
         write(file, secrets.token_urlsafe(24))
     return file.read_text()

@@ -1,0 +1,150 @@
+"""A decision service as declared: events that are asked about over HTTP, and the topic on which a flow answers them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from headrace.base.duration import duration
+from headrace.base.errors import BadApp
+from headrace.base.where import Where, here
+from headrace.expr.types import INT, TEXT, Column
+from headrace.model.event import EventType, event_type
+from headrace.model.naming import condition_of
+from headrace.model.topic import Topic
+
+Answer = Mapping[str, Any]
+"""What is told: `decision`, `reasons` and whatever else the flow says."""
+Fallback = Callable[[Any], Callable[[Any], Answer]]
+"""Made once with the client of a connected app, then called with each event that got no answer in time."""
+
+TOLD = ("decision", "reasons", "score", "rules_version", "model_version")
+"""Columns of an answer that are told; what else is in its row stays inside."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A condition over the event's columns, and what to say when it does not hold."""
+
+    condition: Any
+    says: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """`POST /<name>` with an `ask` event as JSON: it is written to its topic, and the first row of the same id on
+    `answer` is told. After `deadline` the fallback speaks, and if it does not within `spare`, `default` does."""
+
+    name: str
+    ask: EventType
+    answer: Topic
+    default: Answer
+    deadline: timedelta
+    spare: timedelta
+    fallback: Fallback | None
+    checks: tuple[Check, ...]
+    ahead: timedelta
+    memory: timedelta
+    most: int
+    tell: tuple[str, ...]
+    alerts: Topic | None
+    label: EventType | None
+    batch: Topic | None
+    where: Where | None = None
+
+    @property
+    def degraded(self) -> Topic:
+        """What was told without the flow, so that it can be told again, and looked up."""
+        return Topic(name=f"{self.name}.degraded")
+
+    @property
+    def notes(self) -> Topic:
+        """Which reviews somebody put off, and until when."""
+        return Topic(name=f"{self.name}.notes", compact=True)
+
+    @property
+    def topics(self) -> tuple[Topic, ...]:
+        """Every topic the service reads or writes."""
+        found = [Topic(name=self.ask.topic), self.answer, self.degraded]
+        if self.alerts is not None:
+            found += [self.alerts, self.notes]
+        if self.label is not None:
+            found.append(Topic(name=self.label.topic))
+        return (*found, *(() if self.batch is None else (self.batch,)))
+
+
+def service(
+    name: str,
+    *,
+    ask: type,
+    answer: Topic,
+    default: Answer,
+    deadline: str | timedelta,
+    spare: str | timedelta,
+    fallback: Fallback | None,
+    checks: Mapping[str, str],
+    ahead: str | timedelta,
+    memory: str | timedelta,
+    most: int,
+    tell: str,
+    alerts: Topic | None,
+    label: type | None,
+    batch: Topic | None,
+) -> Service:
+    """Reads and checks what `app.service` was given."""
+    place, event = here(), event_type(ask)
+    for role in ("topic", "id", "time"):
+        if not getattr(event, role):
+            raise BadApp(f"{event.name} has no {role}, so nobody can be answered about it",
+                         why="it is written to its topic, known again by its id, and must be dated near now",
+                         fix=f'@hr.event({role}="...")', where=place)  # fmt: skip
+    if event.column(event.id).type != TEXT:
+        raise BadApp(f"the id of {event.name} is {event.column(event.id).type}", why="answers are found by text ids",
+                     fix=f"declare {event.id}: str", where=place)  # fmt: skip
+    told = tuple(part.strip() for part in tell.split(",")) if tell else TOLD
+    if "decision" not in default:
+        raise BadApp("the default answer has no decision", why="it is what is told when nobody else speaks in time",
+                     fix='default={"decision": "review", "reasons": ["no answer in time"]}', where=place)  # fmt: skip
+    times = {"deadline": duration(deadline), "memory": duration(memory)}
+    for what, given in times.items():
+        if given <= timedelta(0):
+            raise BadApp(f"{what} is nothing", why="it is a time to wait, or to remember", fix=f'{what}="1 min"',
+                         where=place)  # fmt: skip
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise BadApp(f"most={most!r}", why="it says how many may wait at once", fix="most=256", where=place)
+    found = tuple(Check(condition=condition_of(text, event.columns, place), says=says) for text, says in checks.items())
+    return Service(
+        name=name,
+        ask=event,
+        answer=answer,
+        default=dict(default),
+        deadline=times["deadline"],
+        spare=duration(spare),
+        fallback=fallback,
+        checks=found,
+        ahead=duration(ahead),
+        memory=times["memory"],
+        most=most,
+        tell=told,
+        alerts=alerts,
+        label=None if label is None else _label(event_type(label), event, alerts, place),
+        batch=batch,
+        where=place,
+    )
+
+
+def _label(label: EventType, ask: EventType, alerts: Topic | None, place: Where | None) -> EventType:
+    """An event that a person's word can be written as: the rest of its fields come from the alert it is about."""
+    wanted = (Column("fraud", INT), Column("by", TEXT), ask.column(ask.id))
+    lacking = [str(column) for column in wanted if column not in label.columns]
+    if lacking or not label.topic or not label.time or alerts is None:
+        raise BadApp(
+            f"{label.name} cannot be what people label with",
+            why="alerts= says which rows wait for one" if alerts is None else
+            f"it needs a topic, a time, and the fields {', '.join(map(str, wanted))}",
+            fix="say alerts=" if alerts is None else f"add {', '.join(lacking) or 'topic= and time='}",
+            where=place,
+        )  # fmt: skip
+    return label

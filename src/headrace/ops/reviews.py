@@ -1,0 +1,48 @@
+"""The review queue from the shell: rebuilt from the log, labelled and snoozed on the log; no service needs to run."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from headrace.base.clock import SystemClock, rfc3339
+from headrace.base.errors import NotFound
+from headrace.log.broker import Broker
+from headrace.log.codec import Encoded
+from headrace.log.prompt import PromptProducer
+from headrace.log.read import read
+from headrace.model.service import Service
+from headrace.serve.live import KEEP, followed, read_rows
+from headrace.serve.reviews import Review, Reviews
+
+
+def queue(broker: Broker, service: Service) -> Reviews:
+    """What waits now."""
+    if service.alerts is None:
+        raise NotFound(f"{service.name} has no reviews", why="it declares no alerts=", where=service.where)
+    found, since = Reviews(service), SystemClock().now() - KEEP
+    for topic in followed(service):
+        for record in read_rows(service, read(broker, topic, since)):
+            found.take(*record)
+    return found
+
+
+def due(broker: Broker, service: Service, *, snoozed: bool = False, most: int = 100) -> list[Review]:
+    return queue(broker, service).due(SystemClock().now(), most=most, snoozed=snoozed)
+
+
+def label(broker: Broker, service: Service, id: str, *, fraud: bool, by: str) -> None:
+    """Writes what a person says it was."""
+    record = queue(broker, service).label(id, fraud=fraud, by=by, now=SystemClock().now())
+    assert service.label is not None
+    _write(broker, service.label.topic, record)
+
+
+def snooze(broker: Broker, service: Service, id: str, *, until: datetime, by: str) -> None:
+    record = queue(broker, service).snooze(id, until=rfc3339(until), by=by, now=SystemClock().now())
+    _write(broker, service.notes.name, record)
+
+
+def _write(broker: Broker, topic: str, record: Encoded) -> None:
+    producer = PromptProducer(broker)
+    producer.send(topic, record)
+    producer.close()

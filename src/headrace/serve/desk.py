@@ -1,0 +1,238 @@
+"""The desk: takes an event, writes it to the log, waits for the flow's answer, and speaks itself when none comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from hashlib import blake2b
+from time import monotonic, perf_counter
+from typing import Any
+
+import msgspec
+
+from headrace.base.clock import SystemClock, rfc3339
+from headrace.base.errors import LogError, Overloaded
+from headrace.log.arrivals import Arrivals
+from headrace.log.broker import Broker
+from headrace.log.codec import ID
+from headrace.log.prompt import PromptProducer
+from headrace.model.service import Answer, Service
+from headrace.serve import LOGGER
+from headrace.serve.figures import Figures
+from headrace.serve.memory import Case, Memory, Row, told_of
+from headrace.serve.reading import Reading
+
+Speak = Callable[[Any], Answer]
+"""The fallback, connected: from an event to an answer."""
+
+_SPEAKERS = 4
+_CATCH_UP = 60.0  # seconds that reading back what is remembered may take
+
+
+@dataclass(slots=True)
+class Timings:
+    """Where the time of a request went: instants of one clock, turned into milliseconds when told."""
+
+    begun: float
+    read: float = 0.0
+    written: float = 0.0
+    answered: float = 0.0
+
+    def told(self) -> dict[str, float | None]:
+        def since(start: float, end: float) -> float | None:
+            return round((end - start) * 1000, 3) if end else None
+
+        return {
+            "validate": since(self.begun, self.read),
+            "written": since(self.read, self.written),
+            "answered": since(self.read, self.answered),
+            "total": since(self.begun, perf_counter()),
+        }
+
+
+class Desk:
+    """One service over one broker. Everything but the two threads of the log's clients runs in the event loop."""
+
+    def __init__(
+        self,
+        service: Service,
+        broker: Broker,
+        *,
+        speak: Speak | None = None,
+    ) -> None:
+        self.service, self.figures = service, Figures()
+        self._broker, self._speak, self.now = broker, speak, SystemClock().now
+        self._reading = Reading(service, self.now)
+        self._memory = Memory((service.memory + service.ahead).total_seconds())
+        self._id_of = _id_reader(service)
+        self._speakers = ThreadPoolExecutor(_SPEAKERS, thread_name_prefix="fallback")
+        self._reachable = False
+
+    async def start(self) -> None:
+        """Connects, and reads back from the log what must be remembered."""
+        self._loop = asyncio.get_running_loop()
+        self.producer = PromptProducer(self._broker)
+        names = [self.service.ask.topic, self.service.answer.name, self.service.degraded.name]
+        since = self.now() - self.service.memory
+        self._arrivals = await asyncio.to_thread(Arrivals, self._broker, names, self._take, since=since)
+        if not await asyncio.to_thread(self._arrivals.caught_up.wait, _CATCH_UP):
+            raise LogError("reading back what is remembered took too long", why=f"more than {_CATCH_UP:g} s",
+                           fix="declare a shorter memory=")  # fmt: skip
+        self._watching = asyncio.create_task(self._watch())
+
+    async def stop(self) -> int:
+        """Ends after the last answer. Returns how many events the log still does not have."""
+        self._watching.cancel()
+        await asyncio.to_thread(self._arrivals.close)
+        left = await asyncio.to_thread(self.producer.close)
+        self._speakers.shutdown(wait=False, cancel_futures=True)
+        return left
+
+    @property
+    def ready(self) -> dict[str, bool]:
+        """The parts that must work for an answer of the flow."""
+        return {"broker": self._reachable, "reader": self._arrivals.alive}
+
+    async def decide(self, body: bytes, *, timings: bool = False) -> Row:
+        """The answer for one event. Everything that can be refused is refused before it is written."""
+        if self.figures.in_flight >= self.service.most:
+            raise Overloaded(
+                f"{self.service.most} events wait already",
+                why="one more would only wait longer; nothing was written",
+                fix="try again in a second",
+            )
+        clock = Timings(perf_counter())
+        event = self._reading.event_of(body)
+        record = self._reading.codec.encode(event)
+        id, content = getattr(event, self.service.ask.id), blake2b(record[1], digest_size=16).digest()
+        case = self._memory.asked(id, content, monotonic())
+        clock.read = perf_counter()
+        self.figures.in_flight += 1
+        try:
+            if case.told or case.outcome is not None or case.recorded:
+                self.figures.repeats += 1
+            if case.outcome is None and not case.told:
+                await self._settle(case, event, record, clock)
+            elif case.outcome is not None:
+                await asyncio.shield(case.outcome)  # somebody asked the same a moment ago
+            if not case.told:
+                raise Overloaded("the same was asked a moment ago, and could not be written", fix="try again later")
+        finally:
+            self.figures.in_flight -= 1
+            self.figures.took((perf_counter() - clock.begun) * 1000)
+        answer: Row = {self.service.ask.id: id, **msgspec.json.decode(case.told), "degraded": case.degraded}
+        if case.degraded:
+            answer["recorded"] = case.recorded
+        return answer | {"timings_ms": clock.told()} if timings else answer
+
+    async def _settle(self, case: Case, event: Any, record: Any, clock: Timings) -> None:
+        """Writes the event unless the log has it already, and waits until something is to be told."""
+        case.outcome, case.first = self._loop.create_future(), self._loop.create_future()
+        try:
+            if not case.recorded:
+                self.producer.send(self.service.ask.topic, record, lambda: self._written(case, clock))
+            try:
+                async with asyncio.timeout(self.service.deadline.total_seconds()):
+                    await case.first
+            except TimeoutError:
+                await self._speak_instead(case, event, record[0])
+            clock.answered = perf_counter()
+        finally:
+            case.outcome.set_result(None)
+            case.first = case.outcome = None
+
+    async def _speak_instead(self, case: Case, event: Any, key: bytes | None) -> None:
+        """A degraded answer, unless the flow is faster after all."""
+        why = "deadline" if case.recorded else "not-recorded"
+        answer, by = await self._fallback(event)
+        if case.told:
+            return
+        case.degraded, case.told = True, msgspec.json.encode({**answer, "why": why, "by": by})
+        self.figures.degraded[why, by] += 1
+        id = getattr(event, self.service.ask.id)
+        row = msgspec.json.encode({self.service.ask.id: id, **answer, "why": why, "by": by, "at": rfc3339(self.now())})
+        self.producer.send(self.service.degraded.name, (key, row, [(ID, id.encode())], 0))
+
+    async def _fallback(self, event: Any) -> tuple[Row, str]:
+        """What the fallback says in its time, else the default; and who that was."""
+        if self._speak is not None:
+            try:
+                async with asyncio.timeout(self.service.spare.total_seconds()):
+                    return await self._loop.run_in_executor(self._speakers, self._spoken, event), "fallback"
+            except TimeoutError:
+                pass
+            except Exception as broken:  # whatever a person's function does, the terminal gets an answer
+                LOGGER.error("the fallback of %s failed: %s", self.service.name, type(broken).__name__)
+        return told_of(self.service.default, self.service.tell), "default"
+
+    def _spoken(self, event: Any) -> Row:
+        """Called in a thread of its own. Through JSON, so that what cannot be told fails here."""
+        assert self._speak is not None
+        told = told_of(self._speak(event), self.service.tell)
+        return {"decision": told["decision"], **msgspec.json.decode(msgspec.json.encode(told))}
+
+    def _written(self, case: Case, clock: Timings) -> None:
+        """Called in the producer's thread; two plain assignments need no lock."""
+        clock.written = perf_counter()
+        case.recorded = True
+
+    def _take(self, messages: list[Any]) -> None:
+        """Called in the reader's thread: what can be done here is not done in the loop."""
+        read = []
+        for message in messages:
+            value = message.value()
+            if value is None:
+                continue  # a mark or a tombstone
+            try:
+                row = msgspec.json.decode(value) if message.topic() != self.service.ask.topic else {}
+                read.append((message.topic(), self._id_of(value), row, value))
+            except msgspec.DecodeError:
+                self._loop.call_soon_threadsafe(self._count_unreadable)
+        self._loop.call_soon_threadsafe(self._apply, read)
+
+    def _count_unreadable(self) -> None:
+        self.figures.unreadable += 1
+
+    def _apply(self, read: list[tuple[str, str, Row, bytes]]) -> None:
+        now = monotonic()
+        for topic, id, row, value in read:
+            if topic == self.service.answer.name:
+                self._answered(id, row, now)
+            elif topic == self.service.ask.topic:
+                self._memory.written(id, blake2b(value, digest_size=16).digest(), now)
+            else:
+                case = self._memory.case(id, now)
+                if not case.degraded:  # told before a restart, or by another desk
+                    case.told, case.degraded = (
+                        msgspec.json.encode(told_of(row, (*self.service.tell, "why", "by"))),
+                        True,
+                    )
+
+    def _answered(self, id: str, row: Row, now: float) -> None:
+        twin = self._memory.answered(id, row, self.service.tell, now)
+        if twin is not None:
+            self.figures.twins[twin] += 1
+            if twin == "disagreed":
+                LOGGER.error("two answers for one id differ although they saw the same of the log")
+            return
+        self.figures.decisions[str(row.get("decision"))] += 1
+        case = self._memory.case(id, now)
+        if case.degraded:
+            same = msgspec.json.decode(case.told).get("decision") == row.get("decision")
+            self.figures.late["same" if same else "other"] += 1
+
+    async def _watch(self) -> None:
+        """Looks every second whether the broker answers: a client that has nothing to do does not notice."""
+        while True:
+            self._reachable = await asyncio.to_thread(self.producer.answers, within=timedelta(seconds=2))
+            await asyncio.sleep(1)
+
+
+def _id_reader(service: Service) -> Callable[[bytes], str]:
+    """Reads nothing of a record but its id."""
+    only = msgspec.defstruct("Only", [(service.ask.id, str)])
+    decode = msgspec.json.Decoder(only).decode
+    return lambda value: str(getattr(decode(value), service.ask.id))

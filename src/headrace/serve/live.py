@@ -1,0 +1,163 @@
+"""What the live page shows: one snapshot a second, of the desk's figures and of what the followed topics say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from headrace.expr.types import MONEY
+from headrace.log.arrivals import Arrivals
+from headrace.log.broker import Broker
+from headrace.model.service import Service
+from headrace.serve.desk import Desk
+from headrace.serve.figures import BOUNDS, quantile
+from headrace.serve.memory import Row
+from headrace.serve.money import Money
+from headrace.serve.reviews import Reviews
+
+KEEP = timedelta(days=7)
+"""How far back alerts, labels and notes are read at the start."""
+_POINTS = 900  # seconds of history that a page gets when it opens
+_SHOWN = 12
+_ALLOW = "allow"
+
+
+class Live:
+    """Follows the topics that people look at, beside the desk and never in its way: a reader and a pace of its own."""
+
+    def __init__(self, desk: Desk, broker: Broker) -> None:
+        self._desk, self._broker, self.now = desk, broker, desk.now
+        self.service: Service = desk.service
+        self.reviews, self.money = Reviews(self.service), Money()
+        self._amount = next((c.name for c in self.service.ask.columns if c.type == MONEY), "")
+        self._alerts: deque[Row] = deque(maxlen=_SHOWN)
+        self._points: deque[Row] = deque(maxlen=_POINTS)
+        self._answers: deque[tuple[int, int]] = deque(maxlen=10)
+        self._before = (0, 0, 0)
+        self._tick = asyncio.Event()
+        self._reader: Arrivals | None = None
+
+    async def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        names = list(followed(self.service))
+        if names:
+            self._reader = await asyncio.to_thread(Arrivals, self._broker, names, self._take, since=self.now() - KEEP)
+        self._ticking = asyncio.create_task(self._tick_on())
+
+    async def stop(self) -> None:
+        self._ticking.cancel()
+        if self._reader is not None:
+            await asyncio.to_thread(self._reader.close)
+
+    async def caught_up(self) -> None:
+        """Until everything that was there at the start is known."""
+        if self._reader is not None:
+            await asyncio.to_thread(self._reader.caught_up.wait)
+
+    async def next(self) -> Row:
+        """The snapshot of the next second."""
+        await self._tick.wait()
+        return self.snapshot()
+
+    def history(self) -> list[Row]:
+        return list(self._points)
+
+    def snapshot(self) -> Row:
+        figures, recent = self._desk.figures, self._desk.figures.recent()
+        firsts, all_answers = (sum(column) for column in zip(*self._answers, strict=True)) if self._answers else (0, 0)
+        due = self.reviews.due(self.now(), most=_SHOWN)
+        return {
+            "point": self._points[-1] if self._points else None,
+            "totals": {
+                "decisions": figures.decisions,
+                "degraded": sum(figures.degraded.values()),
+                "twins": figures.twins,
+                "late": figures.late,
+            },
+            "latency": {
+                "bounds": BOUNDS,
+                "counts": recent,
+                "p50": quantile(recent, 0.5),
+                "p99": quantile(recent, 0.99),
+            },
+            "alerts": list(self._alerts),
+            "reviews": {"waiting": len(self.reviews), "due": [one.as_dict() for one in due]},
+            "parts": {
+                **self._desk.ready,
+                "in_flight": figures.in_flight,
+                "answers_per_event": round(all_answers / firsts, 2) if firsts else None,
+            },
+            "names": {"id": self.service.ask.id, "amount": self._amount, "batch": self.service.batch is not None},
+        }
+
+    async def _tick_on(self) -> None:
+        while True:
+            await asyncio.sleep(1)
+            self._points.append(self._point())
+            self._desk.figures.next_second()
+            ticked, self._tick = self._tick, asyncio.Event()
+            ticked.set()
+
+    def _point(self) -> Row:
+        """One second: what came since the one before, and sums of money as they stand."""
+        figures = self._desk.figures
+        firsts, degraded = sum(figures.decisions.values()), sum(figures.degraded.values())
+        further = sum(figures.twins.values())
+        before, self._before = self._before, (firsts, further, degraded)
+        self._answers.append((firsts - before[0], firsts - before[0] + further - before[1]))
+        recent = figures.recent(10)
+        return {
+            "at": round(self.now().timestamp(), 1),
+            "events": firsts - before[0],
+            "decisions": dict(figures.decisions),
+            "degraded": degraded - before[2],
+            "p50": quantile(recent, 0.5),
+            "p99": quantile(recent, 0.99),
+            "fraud": float(self.money.fraud),
+            "saved": float(self.money.saved),
+            "saved_by_batch": float(self.money.saved_by_batch),
+        }
+
+    def _take(self, messages: list[Any]) -> None:
+        """Called in the reader's thread."""
+        self._loop.call_soon_threadsafe(self._apply, list(read_rows(self.service, messages)))
+
+    def _apply(self, read: list[tuple[str, str, Row, bytes]]) -> None:
+        service, money = self.service, self.money
+        for topic, id, row, value in read:
+            self.reviews.take(topic, id, row, value)
+            if service.alerts is not None and topic == service.alerts.name and row.get("decision") != _ALLOW:
+                money.stopped(id)
+                self._alerts.appendleft(row)
+            elif service.label is not None and topic == service.label.topic and self._amount in row:
+                money.labelled(id, bool(row.get("fraud")), Decimal(str(row[self._amount])))
+            elif service.batch is not None and topic == service.batch.name:
+                money.stopped_by_batch(id)
+
+
+def followed(service: Service) -> Iterable[str]:
+    """The topics that reviews and money are made from."""
+    if service.alerts is not None:
+        yield from (service.alerts.name, service.notes.name)
+    if service.label is not None:
+        yield service.label.topic
+    if service.batch is not None:
+        yield service.batch.name
+
+
+def read_rows(service: Service, messages: Iterable[Any]) -> Iterable[tuple[str, str, Row, bytes]]:
+    """Topic, id, row and bytes of each record that is a row with an id."""
+    for message in messages:
+        value, topic = message.value(), message.topic()
+        try:
+            row = msgspec.json.decode(value or b"")
+            id = row["id" if topic == service.notes.name else service.ask.id]
+        except (msgspec.DecodeError, TypeError, KeyError):
+            continue
+        yield topic, str(id), row, value

@@ -1,0 +1,106 @@
+"""What the service remembers: who was asked about, what the flow said, what was told; rebuilt from the log."""
+
+from __future__ import annotations
+
+from asyncio import Future
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from headrace.base.errors import OtherContent
+
+Row = dict[str, Any]
+Twin = Literal["agreed", "differed", "disagreed"]
+"""What a further answer for an id was beside the first: the same decision; another, from another sight of the log; or
+another from the same sight, which must never be."""
+
+
+@dataclass(slots=True, eq=False)
+class Case:
+    """One id. Until somebody asks about it here, only what the log holds of it is known."""
+
+    born: float
+    content: bytes = b""
+    """A digest of the event; empty while only answers are known."""
+    recorded: bool = False
+    """The log has the event."""
+    said: tuple[Any, str] | None = None
+    """The flow's first decision, and what it had seen of the log."""
+    told: bytes = b""
+    """The answer that was told, or would be, as JSON."""
+    degraded: bool = False
+    first: Future[Row] | None = None
+    """The flow's first answer, while somebody waits for it."""
+    outcome: Future[None] | None = None
+    """Done when `told` is settled, while somebody works on it."""
+
+
+class Memory:
+    """Cases by id, each for a stretch of seconds after it was first heard of."""
+
+    def __init__(self, keep: float) -> None:
+        self._keep = keep
+        self._cases: dict[str, Case] = {}
+        self._order: deque[tuple[float, str]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._cases)
+
+    def case(self, id: str, now: float) -> Case:
+        """The case of an id, made if there is none."""
+        found = self._cases.get(id)
+        if found is None:
+            self._forget(now)
+            found = self._cases[id] = Case(born=now)
+            self._order.append((now, id))
+        return found
+
+    def asked(self, id: str, content: bytes, now: float) -> Case:
+        """The case of an event; another event of the same id is refused."""
+        case = self.case(id, now)
+        if case.content and case.content != content:
+            raise OtherContent(
+                "this id came before, with other values",
+                why="an id names one event; the first stands, and nothing was changed",
+                fix="use a new id for a new event, or send the same values again",
+            )
+        case.content = content
+        return case
+
+    def written(self, id: str, content: bytes, now: float) -> None:
+        """The log holds an event. Of two with one id the first stands."""
+        case = self.case(id, now)
+        case.content = case.content or content
+        case.recorded = True
+
+    def answered(self, id: str, row: Row, tell: tuple[str, ...], now: float) -> Twin | None:
+        """The flow has said something; None if it is the first that it says of this id."""
+        case, seen = self.case(id, now), seen_of(row)
+        if case.said is not None:
+            decision, before = case.said
+            if row.get("decision") == decision:
+                return "agreed"
+            return "disagreed" if seen == before else "differed"
+        case.said = (row.get("decision"), seen)
+        case.recorded = True  # it cannot be answered unless it was read
+        if case.first is not None and not case.first.done():
+            case.first.set_result(row)
+        if not case.told:
+            case.told = msgspec.json.encode(told_of(row, tell))
+        return None
+
+    def _forget(self, now: float) -> None:
+        while self._order and now - self._order[0][0] > self._keep:
+            del self._cases[self._order.popleft()[1]]
+
+
+def seen_of(row: Mapping[str, Any]) -> str:
+    """What a decision had seen of the log: the columns that the features and the policy say it in."""
+    return " | ".join(str(row[name]) for name in row if name.startswith("seen_") or name.endswith("_seen"))
+
+
+def told_of(row: Mapping[str, Any], tell: tuple[str, ...]) -> Row:
+    return {name: row[name] for name in tell if name in row}
