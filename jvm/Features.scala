@@ -3,7 +3,8 @@
   * A row is put behind all that are not younger than it. Its window (t - delay - size, t - delay] then holds the rows of
   * these times that have come so far, itself included if there is no delay; what comes later changes no vector that was
   * told. A silence of `ttl` cuts: nothing before it is known after it.
-  * Rows are kept while a row that is not late can ask for them: it is not older than W - lateness. */
+  * Rows are kept while a row that is not late can ask for them: it is not older than W - lateness. Rows of other inputs
+  * are only remembered: one is late when no row can ask for it any more. */
 package headrace.steps
 
 import java.util.ArrayList
@@ -12,59 +13,80 @@ import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, JoinedRow}
 import org.apache.spark.sql.catalyst.util.GenericArrayData
+import org.apache.spark.unsafe.types.UTF8String
 
-/** What is kept of a row: its time, and what windows and `last` ask of it. */
-final class Known(val time: Long, val args: GenericInternalRow)
+/** What is kept of a row: its time, and what windows and `last` ask of it. `id`: a hash of it, if a row is told once.
+  * `place`: if vectors say what they are over. */
+final class Known(val time: Long, val args: GenericInternalRow, val id: Long, val place: Place)
 
-/** One key: its rows by time, those of one time as they came. */
-final class FeaturesState(val rows: ArrayList[Known]) extends State {
-  def empty: Boolean = rows.isEmpty
+/** One key: of each input its rows by time, those of one time as they came. */
+final class FeaturesState(val inputs: Array[ArrayList[Known]]) extends State {
+  def empty: Boolean = inputs.forall(_.isEmpty)
   def held: Long = 0 // they are remembered, the rows have gone on
-
-  /** How many of the rows from `low` to before `high` are not after this time, those before `low` included. */
-  def upTo(time: Long, low: Int, high: Int): Int = {
-    var (from, to) = (low, high)
-    while (from < to) {
-      val middle = (from + to) >>> 1
-      if (rows.get(middle).time <= time) from = middle + 1 else to = middle
-    }
-    from
-  }
 }
 
 /** Times in micros. */
 final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
+  import Features._
+
   private val json = spec.json
   private val ttl = json.get("ttl").asLong
   private val lateness = json.get("lateness").asLong
   private val most = json.get("most").asInt
-  private val kept = Features.ints(json.get("kept")) // where in the input the args stand
-  private val kinds = kept.map(at => Kind.of(spec.inputs(0)(at)))
+  private val once = json.get("once").asBoolean // the id stands last among the args of a row that is told
+  private val seen = if (json.get("seen").asBoolean) new SeenRows(spec.topics) else null
+  private val shown = Array.tabulate(json.get("kept").size)(i => ints(json.get("kept").get(i))) // where the args stand
+  private val idKind = if (once) Kind.of(spec.inputs(0)(shown(0).last)) else null
+  private val kept = if (once) shown.updated(0, shown(0).init) else shown
+  private val kinds = kept.indices.map(i => kept(i).map(at => Kind.of(spec.inputs(i)(at)))).toArray
   private val windows = Array.tabulate(json.get("windows").size)(i => new Window(json.get("windows").get(i)))
-  private val last = Array.tabulate(json.get("last").size)(i => Features.ints(json.get("last").get(i))) // (place, rows)
-  private val reach = windows.map(window => window.size + window.delay).maxOption.getOrElse(0L)
+  private val counting = kept.indices.map(i => windows.filter(_.input == i)).toArray // by input
+  private val last = Array.tabulate(json.get("last").size)(i => ints(json.get("last").get(i))) // (place, rows)
+  // A repeated row that is not late is not older than W - lateness: one micro more, and its id is still known.
+  private val reaches = counting.zipWithIndex.map { case (some, i) =>
+    some.map(window => window.size + window.delay).maxOption.getOrElse(if (once && i == 0) 1L else 0L)
+  }
   private val rowsBefore = last.map(_(1)).maxOption.getOrElse(0)
-  private val values = windows.map(_.places.length).sum + last.length
+  private val values = windows.map(_.places.length).sum + last.length + (if (seen != null) 1 else 0)
   private val row = new Row // the one that an algebra is shown
 
-  def fresh(): FeaturesState = new FeaturesState(new ArrayList[Known])
+  def fresh(): FeaturesState = new FeaturesState(Array.fill(kept.length)(new ArrayList[Known]))
+
+  /** Among rows of one time what is remembered is there when a row is told of it. */
+  override def turn(input: Int): Int = if (input == 0) 1 else 0
 
   def step(state: FeaturesState, row: Row, input: Int, before: Long, out: ArrayList[Given]): Int = {
-    if (before != Times.NONE && row.time + lateness < before * Times.MILLI) return Verdict.LATE
-    val args = new GenericInternalRow(Array.tabulate[Any](kept.length)(i => kinds(i).nullable(row.args, kept(i))))
-    if (windows.exists(_.tally.noNumber(args))) return Verdict.NAN
-    if (state.rows.size >= most) {
+    val rows = state.inputs(input)
+    if (before != Times.NONE && isLate(row.time, input, before * Times.MILLI)) return Verdict.LATE
+    val id = if (once && input == 0) Hll.hash64(idKind.canonical(idKind.get(row.args, shown(0).last))) else 0L
+    if (once && input == 0 && isKnown(rows, id)) return Verdict.DUPLICATE
+    val at = kept(input)
+    val args = new GenericInternalRow(Array.tabulate[Any](at.length)(i => kinds(input)(i).nullable(row.args, at(i))))
+    if (counting(input).exists(_.tally.noNumber(args))) return Verdict.NAN
+    if (rows.size >= most) {
       drop(state, before)
-      if (state.rows.size >= most) return Verdict.TOO_MANY
+      if (rows.size >= most) return Verdict.TOO_MANY
     }
-    val at = state.upTo(row.time, 0, state.rows.size)
-    state.rows.add(at, new Known(row.time, args))
-    out.add(new Given(0, row.time, new JoinedRow(row.args, vector(state, at)), row, ""))
+    val behind = upTo(rows, row.time, 0, rows.size)
+    rows.add(behind, new Known(row.time, args, id, if (seen == null) null else Place.of(row, spec.topics)))
+    if (input == 0) out.add(new Given(0, row.time, new JoinedRow(row.args, vector(state, row.time, behind)), row, ""))
     Verdict.USED
   }
 
+  /** A row that is told must find what its windows need. One that is remembered needs nothing: it is late when nobody can
+    * ask for it. */
+  private def isLate(time: Long, input: Int, watermark: Long): Boolean =
+    if (input == 0) time + lateness < watermark else time + reaches(input) + lateness <= watermark
+
+  private def isKnown(rows: ArrayList[Known], id: Long): Boolean = {
+    var i = rows.size - 1
+    while (i >= 0 && rows.get(i).id != id) i -= 1
+    i >= 0
+  }
+
+  /** Of those that are only remembered nobody was to be told: they are counted. */
   override def late(row: Row, input: Int, watermark: Long): InternalRow =
-    new JoinedRow(row.args, new GenericInternalRow(Array[Any](watermark)))
+    if (input == 0) new JoinedRow(row.args, new GenericInternalRow(Array[Any](watermark))) else null
 
   /** Forgets what no row can ask for any more. */
   def onTime(state: FeaturesState, watermark: Long, clock: Long, out: ArrayList[Given]): Long = {
@@ -73,25 +95,37 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
   }
 
   /** When all that windows ask for is forgotten, or the key. What could be forgotten before waits for the key's next row:
-    * a quiet key is woken twice, not once for each of its rows. */
-  def due(state: FeaturesState): Long =
-    if (state.empty) Times.NEVER
-    else {
-      val stays = if (state.rows.size > rowsBefore) Math.min(reach, ttl) else ttl
-      Times.upToMs(state.rows.get(state.rows.size - 1).time + stays + lateness)
+    * a quiet key is woken a few times, not once for each of its rows. */
+  def due(state: FeaturesState): Long = {
+    var end = Times.NEVER
+    var i = 0
+    while (i < reaches.length) {
+      val rows = state.inputs(i)
+      val stays = if (i > 0) reaches(i) else if (rows.size > rowsBefore) Math.min(reaches(0), ttl) else ttl
+      if (!rows.isEmpty) end = Math.min(end, rows.get(rows.size - 1).time + stays)
+      i += 1
     }
+    if (end == Times.NEVER) end else Times.upToMs(end + lateness)
+  }
 
-  /** The features of the row at this place. */
-  private def vector(state: FeaturesState, at: Int): InternalRow = {
-    val rows = state.rows
+  /** The features at this time; `at`: how many rows are before. */
+  private def vector(state: FeaturesState, time: Long, at: Int): InternalRow = {
+    val rows = state.inputs(0)
+    val end = upTo(rows, time, at, rows.size)
     var known = at // the first row after the last silence
-    while (known > 0 && rows.get(known).time - rows.get(known - 1).time < ttl) known -= 1
+    var after = time
+    while (known > 0 && after - rows.get(known - 1).time < ttl) {
+      known -= 1
+      after = rows.get(known).time
+    }
     val told = new GenericInternalRow(values)
     var next = 0
     windows.foreach { window =>
-      val end = rows.get(at).time - window.delay
-      val first = state.upTo(end - window.size, known, at + 1)
-      val found = window.over(rows, first, state.upTo(end, first, at + 1))
+      val over = state.inputs(window.input)
+      val (low, high) = if (window.input == 0) (known, end) else (0, over.size)
+      val until = time - window.delay
+      val first = upTo(over, until - window.size, low, high)
+      val found = window.over(over, first, upTo(over, until, first, high))
       System.arraycopy(found, 0, told.values, next, found.length)
       next += found.length
     }
@@ -100,48 +134,73 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
       told.values(next) = if (n > 1) new GenericArrayData(found) else found.headOption.orNull
       next += 1
     }
+    if (seen != null) told.values(next) = UTF8String.fromString(seenAt(state, time, at, known, end))
     told
   }
 
-  /** A row that can still come is not older than `oldest`. */
-  private def drop(state: FeaturesState, watermark: Long): Unit = if (watermark != Times.NONE && !state.empty) {
-    val rows = state.rows
+  private def seenAt(state: FeaturesState, time: Long, at: Int, known: Int, end: Int): String = {
+    seen.clear()
+    val rows = state.inputs(0)
+    val asked = Math.min(upTo(rows, time - reaches(0), 0, at), at - rowsBefore)
+    (Math.max(known, asked) until end).foreach(i => seen.add(rows.get(i).place))
+    (1 until reaches.length).foreach { input =>
+      val others = state.inputs(input)
+      val first = upTo(others, time - reaches(input), 0, others.size)
+      (first until upTo(others, time, first, others.size)).foreach(i => seen.add(others.get(i).place))
+    }
+    seen.text
+  }
+
+  /** A row that can still come and be told is not older than `oldest`. */
+  private def drop(state: FeaturesState, watermark: Long): Unit = if (watermark != Times.NONE) {
     val oldest = watermark * Times.MILLI - lateness
-    if (rows.get(rows.size - 1).time + ttl <= oldest) rows.clear()
-    else {
-      val unasked = state.upTo(oldest, 0, rows.size) - rowsBefore
-      val gone = Math.min(state.upTo(oldest - reach, 0, rows.size), unasked)
+    var i = 0
+    while (i < reaches.length) {
+      val rows = state.inputs(i)
+      var gone = upTo(rows, oldest - reaches(i), 0, rows.size)
+      if (i == 0) {
+        if (!rows.isEmpty && rows.get(rows.size - 1).time + ttl <= oldest) gone = rows.size
+        else gone = Math.min(gone, upTo(rows, oldest, 0, rows.size) - rowsBefore)
+      }
       if (gone > 0) rows.subList(0, gone).clear()
+      i += 1
     }
   }
 
   /** Times are counted each from the row before it. */
-  def write(state: FeaturesState, out: BlobWriter): Unit = {
-    out.long(state.rows.size)
+  def write(state: FeaturesState, out: BlobWriter): Unit = state.inputs.indices.foreach { input =>
+    val (rows, kind) = (state.inputs(input), kinds(input))
+    out.long(rows.size)
     var before = 0L
-    state.rows.forEach { seen =>
-      out.long(seen.time - before)
-      before = seen.time
-      kinds.indices.foreach(i => kinds(i).writeNullable(seen.args.values(i), out))
+    rows.forEach { one =>
+      out.long(one.time - before)
+      before = one.time
+      kind.indices.foreach(i => kind(i).writeNullable(one.args.values(i), out))
+      if (once && input == 0) out.fixed(one.id)
+      if (seen != null) one.place.write(out)
     }
   }
 
-  def read(in: BlobReader): FeaturesState = {
+  def read(in: BlobReader): FeaturesState = new FeaturesState(Array.tabulate(kept.length) { input =>
+    val kind = kinds(input)
     val count = in.int()
     val rows = new ArrayList[Known](count + 1) // a row is about to come
     var time = 0L
     while (rows.size < count) {
       time += in.long()
-      rows.add(new Known(time, new GenericInternalRow(Array.tabulate[Any](kinds.length)(i => kinds(i).readNullable(in)))))
+      val args = new GenericInternalRow(Array.tabulate[Any](kind.length)(i => kind(i).readNullable(in)))
+      val id = if (once && input == 0) in.fixed() else 0L
+      rows.add(new Known(time, args, id, if (seen == null) null else Place.read(in)))
     }
-    new FeaturesState(rows)
-  }
+    rows
+  })
 
   private final class Window(json: JsonNode) {
     val size: Long = json.get("size").asLong
     val delay: Long = json.get("delay").asLong
-    val places: Array[Int] = Features.ints(json.get("places"))
-    val tally = new Tally(json.get("aggregates"), places, kinds)
+    val input: Int = json.get("input").asInt
+    val places: Array[Int] = ints(json.get("places"))
+    val tally = new Tally(json.get("aggregates"), places, kinds(input))
 
     /** The aggregates over rows from `first` to before `end`. */
     def over(rows: ArrayList[Known], first: Int, end: Int): Array[Any] = {
@@ -160,5 +219,15 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
 }
 
 object Features {
+  /** How many of the rows from `low` to before `high` are not after this time, those before `low` included. */
+  private def upTo(rows: ArrayList[Known], time: Long, low: Int, high: Int): Int = {
+    var (from, to) = (low, high)
+    while (from < to) {
+      val middle = (from + to) >>> 1
+      if (rows.get(middle).time <= time) from = middle + 1 else to = middle
+    }
+    from
+  }
+
   private def ints(node: JsonNode): Array[Int] = Array.tabulate(node.size)(node.get(_).asInt)
 }

@@ -55,7 +55,7 @@ object PureRows {
       val rows = batch.get("rows").elements.asScala.map(row => new Entering(row.get(0).asInt, rowOf(row))).toArray
       val verdicts = new HashMap[Entering, String]
       val (before, watermark) = (moment(batch.get("before")), moment(batch.get("watermark")))
-      rows.sortWith(_.isBefore(_)).foreach { entering =>
+      rows.sortWith(inTurn).foreach { entering =>
         val made = new ArrayList[Given]
         val verdict =
           if (keyed) step.step(state, entering.row, entering.input, before, made)
@@ -76,6 +76,11 @@ object PureRows {
       answer.put("used", used).put("held", state.held)
       if (step.due(state) != Times.NEVER) answer.put("due", step.due(state))
       answer
+    }
+
+    private def inTurn(one: Entering, other: Entering): Boolean = {
+      val turns = if (one.row.time == other.row.time) step.turn(one.input) - step.turn(other.input) else 0
+      turns < 0 || (turns == 0 && one.isBefore(other))
     }
 
     private def rowOf(node: JsonNode): Row = {

@@ -31,7 +31,10 @@ abstract class RowStep[S <: State] {
   def unkeyed(row: Row, input: Int, before: Long, out: ArrayList[Given]): Int =
     throw new UnsupportedOperationException("no row of this step is without key")
 
-  /** The columns of the late port for a row just judged late, its `watermark` last: micros. */
+  /** Among rows of one time, those of the least turn go first. */
+  def turn(input: Int): Int = 0
+
+  /** The columns of the late port for a row just judged late, its `watermark` last: micros; null: it is only counted. */
   def late(row: Row, input: Int, watermark: Long): InternalRow =
     throw new UnsupportedOperationException("no row of this step is late")
 

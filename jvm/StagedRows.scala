@@ -4,7 +4,7 @@
 package headrace
 
 import java.nio.charset.StandardCharsets.UTF_8
-import java.util.ArrayList
+import java.util.{ArrayList, Comparator}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
@@ -23,6 +23,12 @@ final class StagedRows(stage: StageSpec, spec: StepSpec, counts: Array[Long], ch
   private val packing = spec.ports.map { case (port, fields) => port -> new Packing(fields.map(_.kind.spark)) }
   private val row = new Row
   private val made = new ArrayList[Given]
+  private val inTurn: Comparator[InOrder] = (one, other) =>
+    if (one.time != other.time) java.lang.Long.compare(one.time, other.time)
+    else {
+      val turns = Integer.compare(step.turn(one.chain.getInt(Stage.PORT)), step.turn(other.chain.getInt(Stage.PORT)))
+      if (turns != 0) turns else one.compareTo(other)
+    }
   private var met = Times.NONE // W(k-1), if the key has rows in this batch
 
   protected def fresh(): State = step.fresh()
@@ -33,7 +39,7 @@ final class StagedRows(stage: StageSpec, spec: StepSpec, counts: Array[Long], ch
   def take(rows: Iterator[InternalRow], clock: Long): Unit = {
     val sorted = new ArrayList[InOrder]
     while (rows.hasNext) sorted.add(new InOrder(rows.next().asInstanceOf[UnsafeRow].copy()))
-    if (sorted.size > 1) sorted.sort(null)
+    if (sorted.size > 1) sorted.sort(inTurn)
     met = sorted.get(0).chain.getLong(Stage.BEFORE)
     sorted.forEach(entry => take(entry.chain, clock))
   }
@@ -54,9 +60,13 @@ final class StagedRows(stage: StageSpec, spec: StepSpec, counts: Array[Long], ch
       case Verdict.LATE =>
         counts(Counters.LATE) += 1
         if (spec.emits(Stage.LATE_ROWS)) {
-          val late = packing(Stage.LATE_ROWS).pack(step.late(row, input, Math.max(under, 0) * Times.MILLI))
-          rowsOut.add(changed(chain, spec.ordinal, Stage.LATE_ROWS, key, late))
+          val late = step.late(row, input, Math.max(under, 0) * Times.MILLI)
+          if (late != null) rowsOut.add(changed(chain, spec.ordinal, Stage.LATE_ROWS, key, packing(Stage.LATE_ROWS).pack(late)))
         }
+      case Verdict.DUPLICATE =>
+        counts(Counters.DUPLICATES) += 1
+        if (spec.emits(Stage.DUPLICATES))
+          rowsOut.add(changed(chain, spec.ordinal, Stage.DUPLICATES, key, chain.getBinary(Stage.PAYLOAD)))
       case dead => bury(chain, dead, input, payloads(input))
     }
     send()

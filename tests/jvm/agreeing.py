@@ -51,8 +51,11 @@ def run_python(case: Case, model_of: Callable[[Case], Model]) -> list[Any]:
     for batch in case["batches"]:
         before, watermark = batch["before"], batch["watermark"]
         verdicts, given, used = [""] * len(batch["rows"]), [], 0
-        entering = sorted((_row(case, row).order, row[0], n) for n, row in enumerate(batch["rows"]))
-        for _, input, number in entering:
+        turn = getattr(model, "turn", lambda _: 0)
+        entering = sorted(
+            (row[1], turn(row[0]), _row(case, row).order, row[0], n) for n, row in enumerate(batch["rows"])
+        )
+        for *_, input, number in entering:
             row = _row(case, batch["rows"][number])
             if case["keyed"]:
                 verdicts[number], made = model.step(state, row, input, before)

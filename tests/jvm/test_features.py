@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -19,25 +18,38 @@ CASES = 600 * DEPTH
 
 
 def case_of(random: Random, rows: int = 8) -> Case:
-    """Windows of all aggregates over a layout in which every argument has a column, somewhere between others."""
-    windows, columns = [], [aggregate.Spec(name="", kind="", of="text")]
+    """Windows of all aggregates over rows of one input or several; in its layout every argument has a column, somewhere
+    between others. Some are told once by an id, some say what they have seen."""
+    inputs = random.choice((1, 1, 2, 3))
+    columns = [[aggregate.Spec(name="", kind="", of="text")] for _ in range(inputs)]
+    windows = []
     for _ in range(random.randint(0, 3)):
+        input = random.randrange(inputs)
         aggregates = [aggregate_of(random, random.choice(("", "", "count")), n) for n in range(random.randint(1, 3))]
-        places = [-1 if not one.of else _placed(random, columns, one) for one in aggregates]
-        size, delay = random.choice((1, 10, 45)) * SECOND, random.choice((0, 0, 5, 20)) * SECOND
-        windows.append((size, delay, tuple(aggregates), tuple(places)))
-    last = [(place, random.choice((1, 2, 5))) for place in range(random.randint(0 if windows else 1, len(columns)))]
-    kept = random.sample(range(len(columns)), len(columns))  # where in the layout each column stands
+        windows.append(
+            features.Window(
+                size=random.choice((1, 10, 45)) * SECOND,
+                delay=random.choice((0, 0, 5, 20)) * SECOND,
+                aggregates=tuple(aggregates),
+                places=tuple(-1 if not one.of else _placed(random, columns[input], one) for one in aggregates),
+                input=input,
+            )
+        )
+    asked = len(columns[0])
+    last = [(place, random.choice((1, 2, 5))) for place in range(random.randint(0 if windows else 1, asked))]
+    once = random.choice(("", "", "int", "text", "float"))
+    if once:
+        columns[0].append(aggregate.Spec(name="", kind="", of=once))
+    kept = [random.sample(range(len(some)), len(some)) for some in columns]  # where in the layout each column stands
     spec = features.Spec(
-        windows=tuple(
-            features.Window(size=size, delay=delay, aggregates=aggregates, places=places)
-            for size, delay, aggregates, places in windows
-        ),
+        windows=tuple(windows),
         last=tuple(last),
         ttl=random.choice((3, 30, 300)) * SECOND,
         lateness=random.choice((0, 0, 5, 30)) * SECOND,
         most=random.choice((5, 100_000)),
-        kept=tuple(kept),
+        kept=tuple(map(tuple, kept)),
+        once=once,
+        seen=random.random() < 0.3,
     )
     pace = pace_of(random, random.randint(1, 7), random.choice((-2, 1_000)) * SECOND)
     offsets = iter(range(100_000))
@@ -45,20 +57,26 @@ def case_of(random: Random, rows: int = 8) -> Case:
     for at in pace:
         made = []
         for _ in range(random.choice((0, 1, 2, 3, rows))):
+            input = random.choice((0, random.randrange(inputs)))
             time = at.top + random.choice((0, random.randint(-40, 5) * SECOND, random.randint(-4_000, 4_000)))
-            values = [None] * len(columns)
-            for column, place in zip(columns, kept, strict=True):
+            values: list[Any] = [None] * len(columns[input])
+            for column, place in zip(columns[input], kept[input], strict=True):
                 values[place] = value_of(random, column.of, column.scale)
-            made.append([0, time, 0, random.randint(0, 2), next(offsets), "", values])
+            if once and input == 0:
+                values[kept[0][-1]] = {"int": int, "text": str, "float": float}[once](random.randint(1, 9))
+            made.append([input, time, random.randint(0, 1), random.randint(0, 2), next(offsets), "", values])
         batches.append({"rows": made, "before": at.before, "watermark": at.watermark, "clock": at.clock})
-    layout = [""] * len(columns)
-    for column, place in zip(columns, kept, strict=True):
-        layout[place] = spark_type(column.as_json())
+    layouts = [[""] * len(some) for some in columns]
+    for layout, some, places in zip(layouts, columns, kept, strict=True):
+        for column, place in zip(some, places, strict=True):
+            layout[place] = spark_type(column.as_json())
     told = [result_type(one.as_json()) for window in spec.windows for one in window.aggregates]
-    told += [f"array<{layout[kept[place]]}>" if n > 1 else layout[kept[place]] for place, n in last]
-    ports = {ROWS: [*layout, *told]}
+    types = [layouts[0][kept[0][place]] for place, _ in last]
+    told += [f"array<{type}>" if n > 1 else type for type, (_, n) in zip(types, last, strict=True)]
+    ports = {ROWS: [*layouts[0], *told, *(["string"] if spec.seen else [])]}
     return {
-        "spec": spec.as_json(), "inputs": [layout], "ports": ports, "topics": TOPICS, "keyed": True, "batches": batches,
+        "spec": spec.as_json() | {"once_of": once}, "inputs": layouts, "ports": ports, "topics": TOPICS, "keyed": True,
+        "batches": batches,
     }  # fmt: skip
 
 
@@ -72,12 +90,13 @@ def _placed(random: Random, columns: list[aggregate.Spec], one: aggregate.Spec) 
 
 
 def model_of(case: Case) -> Model:
-    spec = {name: value for name, value in case["spec"].items() if name != "step"}
+    spec = {name: value for name, value in case["spec"].items() if name not in ("step", "once_of")}
     windows = tuple(
         features.Window(**window | {"aggregates": tuple(aggregate.Spec(**one) for one in window["aggregates"])})
         for window in spec["windows"]
     )
-    return Model(features.Spec(**spec | {"windows": windows}), case["inputs"][0])
+    spec |= {"windows": windows, "once": case["spec"]["once_of"], "topics": tuple(case["topics"])}
+    return Model(features.Spec(**spec), case["inputs"])
 
 
 @dataclass
@@ -85,14 +104,21 @@ class Model:
     """The Python step in the words of RowStep.scala."""
 
     spec: features.Spec
-    layout: list[str]
-    fresh: Callable[[], Any] = field(default=features.State)
+    layouts: list[list[str]]
+
+    def fresh(self) -> features.State:
+        return features.fresh(self.spec)
+
+    def turn(self, input: int) -> int:
+        return features.turn(input)
 
     def step(self, state: Any, row: Row, input: int, before: int | None) -> tuple[str, list[Given]]:
-        plain = tuple(_plain(self.layout[at], row.args[at]) for at in self.spec.kept)
-        verdict, told = features.step(self.spec, state, row._replace(args=plain), before)
+        layout = self.layouts[input]
+        plain = tuple(_plain(layout[at], row.args[at]) for at in self.spec.kept[input])
+        verdict, told = features.step(self.spec, state, row._replace(args=plain), before, input)
         values = [*row.args, *map(_shown, told)]
-        return verdict, [[ROWS, row.time, row.order[3], row.cause, values]] if verdict == "used" else []
+        given = [[ROWS, row.time, row.order[3], row.cause, values]]
+        return verdict, given if verdict == "used" and input == 0 else []
 
     def unkeyed(self, row: Row, input: int, before: int | None) -> tuple[str, list[Given]]:
         raise AssertionError("features have a key")
@@ -116,10 +142,11 @@ def _shown(value: Any) -> Any:
 
 
 def test_features(spark: Spark) -> None:
-    """All aggregates, delays, rows out of order and of equal times, late ones, silences, keys that are full."""
+    """All aggregates, delays, several inputs, rows out of order and of equal times, late ones, repeated ones, silences,
+    keys that are full."""
     cases = [case_of(Random(seed)) for seed in range(CASES)]
     verdicts = {one for case in cases for batch in run_python(case, model_of) for one in batch["verdicts"]}
-    assert verdicts == {"used", "late", "nan", "too-many"}
+    assert verdicts == {"used", "late", "nan", "too-many", "duplicate"}
     check(spark, cases, model_of)
 
 

@@ -25,9 +25,25 @@ class Tagged:
     at: datetime
 
 
+@hr.event(topic="labels", key="payment_id", time="known_at")
+class Label:
+    payment_id: str
+    card_id: str
+    fraud: int
+    known_at: datetime
+
+
+@hr.event(topic="numbered", key="card_id", time="at")
+class Numbered:
+    card_id: int
+    at: datetime
+
+
 APP = hr.App("bank")
 PAYMENTS = APP.stream(Payment, disorder="0 s")
 TAGGED = APP.stream(Tagged, disorder="0 s")
+LABELS = APP.stream(Label, disorder="0 s")
+NUMBERED = APP.stream(Numbered, disorder="0 s")
 
 
 def card(**more: Any) -> Features:
@@ -65,6 +81,21 @@ REFUSED: dict[str, tuple[Callable[[], object], str, str]] = {
     "last of more rows than a key holds": (lambda: card(most=10).last("at", n=10), "bad-step", "less than 10"),
     "a list with nulls": (lambda: tagged().last("note", n=2), "bad-step", "cannot list 2 values of note"),
     "a list of lists": (lambda: tagged().last("tags", n=2), "bad-step", "cannot list 2 values of tags"),
+    "of a table": (
+        lambda: card().over("1 d", of=APP.table(Tagged), n=hr.count()), "bad-step", "is a table"),  # type: ignore[arg-type]
+    "of another app": (
+        lambda: card().over("1 d", of=hr.App("other").stream(Label, disorder="0 s"), n=hr.count()),
+        "bad-step", "belongs to"),
+    "of the source itself": (lambda: card().over("1 d", of=PAYMENTS, n=hr.count()), "bad-step", "the source itself"),
+    "of a stream without the key": (
+        lambda: card().over("1 d", of=LABELS.select("fraud"), n=hr.count()), "unknown-column", "card_id"),
+    "of a stream whose key is another type": (
+        lambda: card().over("1 d", of=NUMBERED, n=hr.count()), "bad-step", "card_id is int in numbered and text in"),
+    "a column of the source, of another stream": (
+        lambda: card().over("1 d", of=LABELS, n=hr.sum("amount")), "unknown-column", "amount"),
+    "an id that may be null": (lambda: card(source=TAGGED, once="note"), "bad-step", "may be null"),
+    "an id of two": (lambda: card(once="payment_id, at"), "bad-step", "is 2 values"),
+    "duplicates of what is not told once": (lambda: card().last("at").duplicates, "bad-step", "no .duplicates"),
     "a verb of streams": (lambda: card().where("amount > 1"), "no-such-verb", "has no .where"),  # type: ignore[attr-defined]
     "another name": (lambda: card().last("at").vectors.named("x"), "bad-step", "the step has its name"),
 }  # fmt: skip
@@ -112,9 +143,51 @@ def test_what_several_features_ask_for_is_kept_once() -> None:
     )
     node = over.vectors.node
     assert isinstance(node, Featured)
-    assert list(map(str, node.asked)) == ["amount", "amount * 2", "at"]
-    names = [column.name for column in node.layout]
-    assert [names[place] for place in node.kept] == ["amount", "(0)", "at"]
+    assert list(map(str, node.asked(0))) == ["amount", "amount * 2", "at"]
+    names = [column.name for column in node.layout(0)]
+    assert [names[place] for place in node.kept(0)] == ["amount", "(0)", "at"]
+
+
+def test_over_another_stream_all_but_counts_may_be_null() -> None:
+    found = card().over("28 d", of=LABELS, frauds=hr.sum("fraud"), n=hr.count()).vectors
+    assert found.columns[len(PAYMENTS.columns) :] == (Column("frauds_28d", INT, True), Column("n_28d", INT))
+
+
+def test_a_stream_is_one_input_however_often_windows_are_over_it() -> None:
+    large = PAYMENTS.where("amount > 100")
+    found = (
+        card()
+        .over("1 d", of=LABELS, a=hr.count())
+        .over("1 h", of=large, b=hr.count())
+        .over("7 d", of=LABELS, c=hr.sum("fraud + 1"))
+    )
+    node = found.vectors.node
+    assert isinstance(node, Featured)
+    assert node.inputs == (PAYMENTS.node, LABELS.node, large.node)
+    assert [over.input for over in node.overs] == [1, 2, 1]
+    assert [list(map(str, node.asked(number))) for number in range(3)] == [[], ["fraud + 1"], []]
+    assert found.vectors.called == "card"
+
+
+def test_the_key_of_another_stream_is_the_same_expression_over_its_columns() -> None:
+    found = card(key="upper(card_id) as card").over("1 d", of=LABELS, n=hr.count()).vectors.node
+    assert isinstance(found, Featured)
+    assert [str(value) for _, value in found.others[0].keys] == ["upper(card_id)"]
+
+
+def test_seen_is_the_last_column_whatever_is_declared_after_it() -> None:
+    found = APP.features("my-card", key="card_id", source=PAYMENTS, ttl="1 d").seen().last("at")
+    assert repr(found) == "<features my-card: last_at, seen_my_card>"
+    assert found.vectors.columns[-1] == Column("seen_my_card", TEXT)
+
+
+def test_a_row_is_known_by_an_expression_and_duplicates_have_the_columns_of_the_source() -> None:
+    found = card(once="card_id || payment_id as id").last("payment_id")
+    node = found.vectors.node
+    assert isinstance(node, Featured)
+    assert list(map(str, node.shown(0))) == ["payment_id", "card_id || payment_id"]
+    assert found.duplicates.columns == PAYMENTS.columns
+    assert [name for name, _ in found.duplicates.key] == ["card_id"]
 
 
 def test_vectors_and_late_are_two_ends_of_one_step() -> None:

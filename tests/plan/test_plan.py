@@ -323,6 +323,29 @@ def test_features_run_at_every_speed_and_a_replay_begins_with_what_they_remember
     assert horizon(flow) == timedelta(days=35, hours=1, seconds=30)
 
 
+def test_features_of_several_streams_say_so_in_the_plan() -> None:
+    """The text of the plan is what a checkpoint is compared by: whatever changes results or state stands in it."""
+    bank = hr.App("bank")
+    payments = bank.stream(Payment, disorder="30 s")
+    large = payments.where("amount > 100").named("large")
+    card = bank.features("card", key="card_id", source=payments, ttl="30 d", once="payment_id")
+    card = card.over("1 d", times=hr.count()).over("60 d", of=large, large=hr.sum("amount * 2")).seen()
+    card.vectors.to(bank.topic("features"))
+    (flow,) = build(bank).flows
+    (said,) = [line for line in text.lines(flow) if line.startswith("card")]
+    assert said == (
+        "card: from payments and large, features by card_id, forgotten after 30 d, lateness 1 h, at most 100,000 rows, "
+        "once by payment_id; over 1 d: times_1d = count(); over 60 d of large: large_60d = sum(amount * 2); seen"
+    )
+    words = " ".join(explain(build(bank)).split())
+    assert (
+        "every row of the last 1 d 1 h behind the watermark, at most 100,000; forgotten 30 d 1 h after its last; "
+        "of large every row of the last 60 d 1 h, at most 100,000 about 32 bytes per row" in words
+    )
+    assert [why_not(flow, mode) for mode in MODES] == [(), (), ()]
+    assert horizon(flow) == timedelta(days=60, hours=1, seconds=30)
+
+
 def test_explain_warns_of_a_window_that_counts_corrections_of_another() -> None:
     def told(then: Callable[[hr.Stream], hr.Stream], lateness: str = "1 min", emit: hr.Emit | None = None) -> str:
         app = hr.App("twice")

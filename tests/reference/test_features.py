@@ -91,6 +91,78 @@ def test_fe8_a_key_that_is_full_gives_a_dead_letter() -> None:
         assert [(letter.reason, letter.step) for letter in t.dead()] == [("too-many", "card"), ("too-many", "card")]
 
 
+@hr.event(topic="labels", key="payment_id", time="at", id="payment_id")
+class Label:
+    payment_id: str
+    card_id: str
+    fraud: int
+    at: datetime
+
+
+def labelled(**more: Any) -> hr.App:
+    app = hr.App("bank")
+    payments, labels = app.stream(Payment, disorder="0 s"), app.stream(Label, disorder="0 s")
+    card = (
+        app.features("card", key="card_id", source=payments, ttl="1 d", lateness="0 s", **more)
+        .over("1 h", times=hr.count())
+        .over("2 h", of=labels, frauds=hr.sum("fraud"), known=hr.count())
+        .over("1 h", of=payments.where("amount >= 100"), large=hr.count())
+        .seen()
+    )
+    card.vectors.to(app.topic("features"))
+    card.late.to(app.topic("late"))
+    return app
+
+
+def test_fe9_rows_of_other_streams_are_told_to_those_of_the_source_only() -> None:
+    with hr.testing.run(labelled()) as t:
+        t.send(paid(t, 1, "10", "10:00"), Label("p0", "c", 1, t.time("10:10")), Label("p0", "d", 1, t.time("10:10")))
+        t.send(paid(t, 2, "500", "10:20"), Label("p1", "c", 0, t.time("10:30")), paid(t, 3, "200", "10:40"))
+        t.send(paid(t, 4, "1", "12:25"))
+        rows = t.read("features", "payment_id, times_1h, frauds_2h, known_2h, large_1h")
+        assert [tuple(row.as_dict().values()) for row in rows] == [
+            ("p1", 1, None, 0, 0), ("p2", 2, 1, 1, 1), ("p3", 3, 1, 2, 2), ("p4", 1, 0, 1, 0),
+        ]  # fmt: skip
+        counts = t.counts("card")
+        assert (counts.received, counts.used) == (9, 9)
+
+
+def test_fe9_at_one_time_what_is_remembered_has_its_turn_first() -> None:
+    with hr.testing.run(labelled()) as t:
+        t.batch(paid(t, 1, "100", "10:00"), Label("p0", "c", 1, t.time("10:00")))
+        (row,) = t.read("features")
+        assert (row.frauds_2h, row.large_1h) == (1, 1)
+
+
+def test_fe9_a_remembered_row_is_late_when_no_row_can_ask_for_it_and_is_only_counted() -> None:
+    with hr.testing.run(labelled()) as t:
+        t.send(paid(t, 1, "1", "12:00"), Label("p0", "c", 1, t.time("12:00")))
+        t.send(Label("p1", "c", 1, t.time("10:00")), Label("p2", "c", 1, t.time("10:01")))
+        t.send(paid(t, 2, "1", "12:00"))
+        assert [row.frauds_2h for row in t.read("features")] == [None, 2]
+        assert len(t.read("late")) == 0
+        counts = t.counts("card")
+        assert (counts.received, counts.used, counts.late) == (5, 4, 1)
+
+
+def test_fe10_a_payment_that_came_before_is_set_aside_and_not_counted_again() -> None:
+    with hr.testing.run(labelled(once="payment_id")) as t:
+        t.send(paid(t, 1, "1", "10:00"), paid(t, 2, "1", "10:10"), paid(t, 2, "7", "10:20"), paid(t, 3, "1", "10:30"))
+        assert [(row.payment_id, row.times_1h) for row in t.read("features")] == [("p1", 1), ("p2", 2), ("p3", 3)]
+        (twice,) = t.duplicates("card")
+        assert twice.amount == hr.money(7)
+        counts = t.counts("card")
+        assert (counts.received, counts.used, counts.duplicates) == (4, 3, 1)
+
+
+def test_fe11_what_was_seen_names_the_last_row_of_each_partition() -> None:
+    with hr.testing.run(labelled()) as t:
+        t.send(Label("p0", "c", 1, t.time("10:00")), paid(t, 1, "1", "10:00"), paid(t, 2, "1", "10:10", "d"))
+        t.send(paid(t, 3, "1", "10:20"), paid(t, 4, "1", "13:00"))
+        seen = [row.seen_card.rsplit(" ", 1)[0] for row in t.read("features")]
+        assert seen == ["labels/0@0 payments/0@0", "payments/0@1", "labels/0@0 payments/0@2", "payments/0@3"]
+
+
 def test_vectors_stay_the_rows_they_were_and_go_on_as_a_stream() -> None:
     """Same place and id; windows, conditions and patterns take them like any other row."""
     app = app_of()

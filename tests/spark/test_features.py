@@ -27,18 +27,39 @@ def event_on(topic: str) -> type:
     return Payment
 
 
-def known(app: hr.App, topic: str, payment: type) -> None:
-    """Two sets: one of plain columns after a key of its own, one of computed arguments over what the first gave."""
+def label_on(topic: str) -> type:
+    @hr.event(topic=f"{topic}-labels", key="card_id", time="at")
+    class Label:
+        card_id: str
+        fraud: int
+        weight: float
+        at: datetime
+
+    return Label
+
+
+def known(app: hr.App, topic: str, payment: type, label: type) -> None:
+    """Two sets: one of plain columns after a key of its own, with labels and matches beside its rows, each told once;
+    one of computed arguments over what the first gave."""
     out = lambda name: app.topic(f"{topic}-{name}", partitions=1)  # noqa: E731
     payments = app.stream(payment, disorder="5 s")
+    labels = app.stream(label, disorder="5 s")
+    dear = payments.where("amount > 40")
+    twice = app.pattern("twice", key="card_id", select="card_id, b.amount as most")
+    acts = twice.first("a", dear).then("b", dear).within("20 s").matches
     card = (
-        app.features("card", key="card_id", source=payments, ttl="3 min", lateness="3 s", most=12)
+        app.features("card", key="card_id", source=payments, ttl="3 min", lateness="3 s", most=12, once="payment_id")
         .over("15 s", "2 min", spent=hr.sum("amount"), mean=hr.avg("amount"), times=hr.count())
         .over("1 min", delay="30 s", risk=hr.avg("risk"), places=hr.distinct("country"), some=hr.collect("amount"))
         .last("at", "country")
+        .over("1 min", of=labels, frauds=hr.sum("fraud"), weight=hr.avg("weight * 2"))
+        .over("2 min", of=acts, acts=hr.count(), most=hr.max("most"))
+        .over("30 s", of=dear, dear=hr.count())
         .last("amount", n=3)
+        .seen()
     )
     card.vectors.to(out("card"))
+    card.duplicates.to(out("twice"))
     card.late.to(out("late"))
     busy = card.vectors.where("times_2min > 1")
     country = app.features("country", key="coalesce(country, '?') as country", source=busy, ttl="1 min")
@@ -46,8 +67,8 @@ def known(app: hr.App, topic: str, payment: type) -> None:
     country.vectors.select("payment_id, country, peak_1min, share_1min, last_1min").to(out("country"), key="payment_id")
 
 
-def random_rows(payment: type, seed: int, rows: int) -> list[object]:
-    """Out of order, with equal times and silences; the last is late."""
+def random_rows(payment: type, label: type, seed: int, rows: int) -> list[object]:
+    """Out of order, with equal times and silences, some twice; the last are late."""
     chance = random.Random(seed)
     found: list[object] = []
     at = DAY
@@ -57,19 +78,23 @@ def random_rows(payment: type, seed: int, rows: int) -> list[object]:
         amount, risk = hr.money(chance.randrange(50)), chance.choice((0.5, 1.25))
         country = chance.choice(("DK", "SE", None))
         found.append(payment(f"p{number}", f"c{chance.randrange(3)}", amount, risk, country, time))
-    return [*found, payment("old", "c0", hr.money(1), 0.5, None, DAY)]
+        if chance.random() < 0.3:
+            found.append(label(f"c{chance.randrange(3)}", chance.randrange(2), risk, time))
+        if chance.random() < 0.1:
+            found.append(chance.choice([row for row in found[-5:] if isinstance(row, payment)]))
+    return [*found, payment("old", "c0", hr.money(1), 0.5, None, DAY), label("c0", 1, 0.5, DAY)]
 
 
-def test_fe1_to_fe8_a_live_run_with_a_stop_equals_the_reference(
+def test_fe1_to_fe11_a_live_run_with_a_stop_equals_the_reference(
     spark: Spark, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
-    app, payment = hr.App("bench"), event_on(topic)
-    known(app, topic, payment)
+    app, payment, label = hr.App("bench"), event_on(topic), label_on(topic)
+    known(app, topic, payment, label)
     run = Bench(spark, broker, tmp_path, app)
-    rows = random_rows(payment, 1, 140)
-    for part in (rows[:70], rows[70:]):
+    rows = random_rows(payment, label, 1, 110)
+    for part in (rows[:80], rows[80:]):
         run.fill(part)
         run.live(40, rows=len(part))
     engine = run.check(stopped=True)
-    assert {record.topic.removeprefix(f"{topic}-") for record in engine.records} == {"card", "late", "country"}
+    assert {record.topic.removeprefix(f"{topic}-") for record in engine.records} == {"card", "late", "twice", "country"}
     assert {letter.reason for letter in engine.dead} == {"too-many"}

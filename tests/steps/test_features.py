@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 
-from headrace.steps import aggregate, features
-from headrace.steps.row import LATE, MILLI, NAN, TOO_MANY, USED
+from headrace.steps import aggregate, features, seen
+from headrace.steps.row import DUPLICATE, LATE, MILLI, NAN, TOO_MANY, USED, Row
 from tests.properties import DEPTH
 from tests.steps.driving import COLLECT, COUNT, MIN, row
 
@@ -20,13 +21,13 @@ def spec_of(*windows: tuple[int, int], last: int = 1, **more: Any) -> features.S
     made = tuple(
         features.Window(size=size, delay=delay, aggregates=(COUNT, COLLECT), places=(-1, 0)) for size, delay in windows
     )
-    given: dict[str, Any] = {"ttl": HOUR, "lateness": 0, "most": 100, "kept": (0,)} | more
+    given: dict[str, Any] = {"ttl": HOUR, "lateness": 0, "most": 100, "kept": ((0,),)} | more
     return features.Spec(windows=made, last=((0, last),) if last else (), **given)
 
 
 def told(spec: features.Spec, *rows: tuple[float, Any]) -> list[tuple[Any, ...]]:
     """The features of rows at these minutes, in the order they come, before any watermark."""
-    state = features.State()
+    state = features.fresh(spec)
     return [features.step(spec, state, row(int(at * MIN), value), None)[1] for at, value in rows]
 
 
@@ -66,7 +67,8 @@ def test_fe5_after_a_silence_of_ttl_the_key_begins_anew() -> None:
 
 
 def test_fe6_a_row_further_behind_than_lateness_is_late_and_leaves_no_trace() -> None:
-    spec, state = spec_of((MIN, 0), lateness=5 * MIN), features.State()
+    spec = spec_of((MIN, 0), lateness=5 * MIN)
+    state = features.fresh(spec)
     ten = 10 * MIN // MILLI
     assert features.step(spec, state, row(5 * MIN - 1, 1), ten) == (LATE, ())
     assert state.empty
@@ -74,13 +76,14 @@ def test_fe6_a_row_further_behind_than_lateness_is_late_and_leaves_no_trace() ->
 
 
 def test_fe7_rows_that_nobody_can_ask_for_are_dropped_those_before_are_kept_until_ttl() -> None:
-    spec, state = spec_of((10 * MIN, 0), lateness=5 * MIN), features.State()
+    spec = spec_of((10 * MIN, 0), lateness=5 * MIN)
+    state = features.fresh(spec)
     for at in (0, 1, 2, 20):
         features.step(spec, state, row(at * MIN, at), None)
 
     def left(minute: int) -> list[int]:
         features.on_time(spec, state, minute * MIN // MILLI)
-        return [known.time // MIN for known in state.rows]
+        return [known.time // MIN for known in state.inputs[0]]
 
     assert left(15) == [1, 2, 20]
     assert left(16) == [2, 20]
@@ -93,7 +96,8 @@ def test_fe7_rows_that_nobody_can_ask_for_are_dropped_those_before_are_kept_unti
 
 
 def test_a_quiet_key_is_woken_when_its_windows_are_empty_and_when_it_is_forgotten() -> None:
-    spec, state = spec_of((10 * MIN, 0)), features.State()
+    spec = spec_of((10 * MIN, 0))
+    state = features.fresh(spec)
     for at in (0, 1, 2):
         features.step(spec, state, row(at * MIN, at), None)
     assert features.due(spec, state) == 12 * MIN // MILLI
@@ -102,14 +106,16 @@ def test_a_quiet_key_is_woken_when_its_windows_are_empty_and_when_it_is_forgotte
 
 
 def test_fe8_a_key_that_is_full_refuses_a_row_until_others_can_go() -> None:
-    spec, state = spec_of((10 * MIN, 0), most=2), features.State()
+    spec = spec_of((10 * MIN, 0), most=2)
+    state = features.fresh(spec)
     verdicts = [features.step(spec, state, row(at * MIN, at), None)[0] for at in (0, 1, 2)]
     assert verdicts == [USED, USED, TOO_MANY]
     assert features.step(spec, state, row(12 * MIN, 3), 11 * MIN // MILLI) == (USED, (1, [3], 1))
 
 
 def test_what_is_known_at_a_time_is_what_a_row_would_be_told_but_for_the_row_itself() -> None:
-    spec, state = spec_of((10 * MIN, 0), (10 * MIN, 5 * MIN), last=2), features.State()
+    spec = spec_of((10 * MIN, 0), (10 * MIN, 5 * MIN), last=2)
+    state = features.fresh(spec)
     for at in (0, 4, 4, 8):
         features.step(spec, state, row(at * MIN, at), None)
     assert features.known_at(spec, state, 4 * MIN - 1) == (1, [0], 0, [], [0])
@@ -117,14 +123,122 @@ def test_what_is_known_at_a_time_is_what_a_row_would_be_told_but_for_the_row_its
     assert features.known_at(spec, state, 13 * MIN) == (3, [4, 4, 8], 4, [0, 4, 4, 8], [8, 4])
     assert features.known_at(spec, state, 67 * MIN) == (0, [], 0, [], [8, 4])
     assert features.known_at(spec, state, 68 * MIN) == (0, [], 0, [], [])
-    assert features.known_at(spec, features.State(), 0) == (0, [], 0, [], [])
+    assert features.known_at(spec, features.fresh(spec), 0) == (0, [], 0, [], [])
+
+
+def two_of(size: int, delay: int = 0, **more: Any) -> features.Spec:
+    """Rows that are told of rows of another input."""
+    over = features.Window(size=size, delay=delay, aggregates=(COUNT, COLLECT), places=(-1, 0), input=1)
+    given: dict[str, Any] = {"ttl": HOUR, "lateness": 0, "most": 100, "kept": ((0,), (0,))} | more
+    return features.Spec(windows=(over,), last=(), **given)
+
+
+def test_fe9_rows_of_another_input_are_remembered_and_told_to_rows_of_the_first() -> None:
+    spec = two_of(10 * MIN)
+    state = features.fresh(spec)
+    assert features.step(spec, state, row(0, 7), None, 1) == (USED, ())
+    assert features.step(spec, state, row(5 * MIN, 8), None, 1) == (USED, ())
+    told = [features.step(spec, state, row(at * MIN, 0), None)[1] for at in (0, 5, 4, 12, 15)]
+    assert told == [(1, [7]), (2, [7, 8]), (1, [7]), (1, [8]), (0, [])]
+
+
+def test_fe9_a_silence_of_the_key_cuts_no_window_over_another_input() -> None:
+    spec = two_of(3 * HOUR, ttl=HOUR)
+    state = features.fresh(spec)
+    features.step(spec, state, row(0, 7), None, 1)
+    assert features.step(spec, state, row(2 * HOUR, 0), None)[1] == (1, [7])
+
+
+def test_fe9_a_row_that_is_remembered_is_late_when_nobody_can_ask_for_it() -> None:
+    spec = two_of(10 * MIN, 5 * MIN, lateness=2 * MIN)
+    state = features.fresh(spec)
+    hour = 60 * MIN // MILLI
+    assert features.step(spec, state, row(43 * MIN, 1), hour, 1) == (LATE, ())
+    assert features.step(spec, state, row(43 * MIN + 1, 2), hour, 1) == (USED, ())
+    assert features.step(spec, state, row(58 * MIN, 0), hour) == (USED, (1, [2]))
+
+
+def test_fe9_each_input_is_forgotten_in_its_own_time_and_has_room_of_its_own() -> None:
+    spec = replace(two_of(10 * MIN, most=2, ttl=5 * MIN), last=((0, 1),))
+    state = features.fresh(spec)
+    assert [features.step(spec, state, row(at, at), None, 1)[0] for at in (0, 1, 2)] == [USED, USED, TOO_MANY]
+    assert features.step(spec, state, row(0, 0), None)[0] == USED
+    assert features.due(spec, state) == 5 * MIN // MILLI
+    features.on_time(spec, state, 5 * MIN // MILLI)
+    assert [len(rows) for rows in state.inputs] == [0, 2]
+    assert features.due(spec, state) == 10 * MIN // MILLI + 1
+    features.on_time(spec, state, 10 * MIN // MILLI + 1)
+    assert state.empty
+
+
+def test_fe10_a_row_whose_id_the_key_was_told_of_is_a_duplicate_or_late() -> None:
+    """For every watermark: a row that comes again as it was is not told twice, whatever else is remembered."""
+    for windows, last in (((10 * MIN, 0),), 0), ((), 1), (((MIN, 5 * MIN),), 2):
+        spec = spec_of(*windows, last=last, lateness=3 * MIN, once="text", ttl=2 * MIN)
+        for minute in range(60):
+            state = features.fresh(spec)
+            first = row(20 * MIN, 0)._replace(args=(1, "p1"))
+            assert features.step(spec, state, first, None)[0] == USED
+            for later in range(21, 24):
+                features.step(spec, state, row(later * MIN, 0)._replace(args=(1, f"p{later}")), None)
+            watermark = minute * MIN // MILLI
+            features.on_time(spec, state, watermark)
+            assert features.step(spec, state, first, watermark)[0] == (LATE if minute > 23 else DUPLICATE)
+
+
+def test_fe10_an_id_is_known_as_long_as_its_row_also_at_another_time() -> None:
+    spec = spec_of((10 * MIN, 0), last=0, once="int")
+    state = features.fresh(spec)
+    again = lambda at, before: features.step(spec, state, row(at * MIN, 0)._replace(args=(5, 1)), before)  # noqa: E731
+    assert again(0, None) == (USED, (1, [5]))
+    assert again(3, None) == (DUPLICATE, ())
+    features.on_time(spec, state, 10 * MIN // MILLI)
+    assert again(12, 10 * MIN // MILLI) == (USED, (1, [5]))  # what no window can ask for is forgotten, its id too
+
+
+def test_fe11_what_was_seen_names_the_rows_that_a_vector_is_over() -> None:
+    spec = two_of(10 * MIN, seen=True, topics=("labels", "payments"))
+    spec = replace(spec, windows=(*spec.windows, features.Window(size=MIN, delay=0, aggregates=(COUNT,), places=(-1,))))
+    state = features.fresh(spec)
+
+    def came(minute: float, source: int, partition: int, offset: int, input: int = 0) -> str:
+        topic = spec.topics[source] if source < 2 else "made"
+        at, cause = int(minute * MIN), f"{topic}/{partition}/{offset}"
+        verdict, told = features.step(
+            spec, state, Row(at, (at, source, partition, offset, ""), (0,), cause), None, input
+        )
+        assert verdict == USED
+        return str(told[-1]) if told else ""
+
+    sums = lambda *causes: f"#{sum(map(seen.mark, causes)) % 2**64:016x}"  # noqa: E731
+    assert came(0, 1, 3, 17) == "payments/3@17 " + sums("payments/3/17")
+    came(0, 0, 0, 4, input=1)
+    came(0, 0, 10, 5, input=1)
+    came(0, 1002, 0, 0, input=1)
+    both = ("labels/0/4", "labels/10/5", "made/0/0", "payments/3/17", "payments/3/19")
+    assert came(0.5, 1, 3, 19) == "labels/0@4 labels/10@5 payments/3@19 " + sums(*both)
+    late = (*both[:3], "payments/3/19", "payments/3/18", "payments/2/1")  # 17 has left the window
+    assert came(1.2, 1, 3, 18).startswith("labels/0@4 labels/10@5 payments/3@19 ")
+    assert came(1.3, 1, 2, 1) == "labels/0@4 labels/10@5 payments/2@1 payments/3@19 " + sums(*late)
+    assert seen.read(came(1.4, 1, 2, 2)).last[("labels", 10)] == 5
+    assert seen.read("#0000000000000001") == seen.Seen({}, 1)
+
+
+def test_fe11_it_names_the_rows_that_last_tells_of_however_old() -> None:
+    spec = replace(spec_of((MIN, 0), last=2), seen=True, topics=("t",))
+    state = features.fresh(spec)
+    told = [features.step(spec, state, row(10 * at * MIN, at, offset=at), None)[1][-1] for at in range(4)]
+    assert [seen.read(one).sum for one in told] == [
+        sum(seen.mark(f"t/0/{at}") for at in range(max(0, n - 2), n + 1)) % 2**64 for n in range(4)
+    ]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_float_that_is_no_number_is_refused_where_it_is_counted(value: float) -> None:
     total = aggregate.Spec(name="v", kind="sum", of="float")
     window = features.Window(size=MIN, delay=0, aggregates=(total,), places=(0,))
-    spec, state = features.Spec(windows=(window,), last=(), ttl=HOUR, lateness=0, most=9, kept=(0,)), features.State()
+    spec = features.Spec(windows=(window,), last=(), ttl=HOUR, lateness=0, most=9, kept=((0,),))
+    state = features.fresh(spec)
     assert features.step(spec, state, row(0, value), None) == (NAN, ())
     assert features.step(spec, state, row(0, None), None) == (USED, (None,))
 
@@ -134,28 +248,32 @@ def test_what_a_key_drops_is_never_missed(seed: int) -> None:
     """The same rows, watermark by watermark and from all that ever came: every vector is equal."""
     random = Random(seed)
     minutes = lambda *some: random.choice(some) * MIN  # noqa: E731
-    windows = [(minutes(1, 5, 20), minutes(0, 0, 3, 15)) for _ in range(random.randint(0, 2))]
+    windows = [(minutes(1, 5, 20), minutes(0, 0, 3, 15)) for _ in range(random.randint(0, 3))]
     spec = spec_of(*windows, last=random.randint(1, 3), ttl=minutes(4, 15, 60), lateness=minutes(0, 0, 2, 10))
-    state, came = features.State(), []
+    spec = replace(
+        spec, kept=((0,), (0,)), windows=tuple(replace(one, input=random.randint(0, 1)) for one in spec.windows)
+    )
+    state, came = features.fresh(spec), ([], [])
     top, watermark = 0, None
-    for _ in range(40):
+    for _ in range(60):
         top += minutes(0, 0, 1, 2, 6)
-        one = row(top - minutes(0, 0, 1, 3, 12), random.randint(0, 9))
-        verdict, vector = features.step(spec, state, one, watermark)
+        one, input = row(top - minutes(0, 0, 1, 3, 12, 30), random.randint(0, 9)), random.randint(0, 1)
+        verdict, vector = features.step(spec, state, one, watermark, input)
         if verdict == USED:
-            came.append(one)
+            came[input].append(one)
+        if verdict == USED and input == 0:
             assert vector == _by_definition(spec, came, one.time)
-        else:
+        if verdict != USED:
             assert watermark is not None
-            assert one.time < watermark * MILLI - spec.lateness
+            assert one.time + (spec.reaches[1] if input else -1) <= watermark * MILLI - spec.lateness
         if random.random() < 0.7:
             watermark = max(watermark or 0, (top - minutes(0, 2, 5)) // MILLI)
             features.on_time(spec, state, watermark)
 
 
-def _by_definition(spec: features.Spec, came: list[Any], time: int) -> tuple[Any, ...]:
+def _by_definition(spec: features.Spec, came: tuple[list[Any], list[Any]], time: int) -> tuple[Any, ...]:
     """Of the last row that came, over all rows that came, in order of time and then as they came."""
-    rows = sorted((one for one in came if one.time <= time), key=lambda one: one.time)
+    rows, others = (sorted((one for one in some if one.time <= time), key=lambda one: one.time) for some in came)
     known = rows[-1:]
     for earlier in reversed(rows[:-1]):
         if known[0].time - earlier.time >= spec.ttl:
@@ -164,7 +282,8 @@ def _by_definition(spec: features.Spec, came: list[Any], time: int) -> tuple[Any
     vector: list[Any] = []
     for window in spec.windows:
         end = time - window.delay
-        inside = [one.args[0] for one in known if end - window.size < one.time <= end]
+        over = others if window.input else known
+        inside = [one.args[0] for one in over if end - window.size < one.time <= end]
         vector += [len(inside), inside]
     for _, n in spec.last:
         before = [one.args[0] for one in known[:-1]][::-1][:n]
@@ -177,11 +296,19 @@ def test_the_spec_is_plain_json() -> None:
     assert spec.as_json() == {
         "step": "features",
         "windows": [
-            {"size": MIN, "delay": 0, "aggregates": [COUNT.as_json(), COLLECT.as_json()], "places": (-1, 0)},
+            {
+                "size": MIN,
+                "delay": 0,
+                "aggregates": [COUNT.as_json(), COLLECT.as_json()],
+                "places": (-1, 0),
+                "input": 0,
+            },
         ],
         "last": ((0, 3),),
         "ttl": HOUR,
         "lateness": 0,
         "most": 100,
-        "kept": (0,),
+        "kept": ((0,),),
+        "once": False,
+        "seen": False,
     }

@@ -175,13 +175,15 @@ class App:
         ttl: str | timedelta,
         lateness: str | timedelta = "1 h",
         most: int = 100_000,
+        once: str | None = None,
     ) -> Features:
         """What is known of a key at each of its rows: `.over("1 h", "1 d", spent=hr.sum("amount")).last("country")`.
         `ttl`: after a silence of that long the key begins anew. `lateness`: how far behind the watermark a row may come
-        and still be told exactly. `most`: rows that a key may hold; one more is a dead letter."""
+        and still be told exactly. `most`: rows that a key may hold; one more is a dead letter. `once`: an id; a row
+        whose id the key has been told of comes out at `.duplicates`."""
         from headrace.model.features import features
 
-        return features(self, name, key=key, source=source, ttl=ttl, lateness=lateness, most=most)
+        return features(self, name, key=key, source=source, ttl=ttl, lateness=lateness, most=most, once=once)
 
     @declaring('app.topic("alerts", retention="7 d")')
     def topic(

@@ -304,8 +304,10 @@ def ports(node: Node) -> tuple[tuple[str, Columns], ...]:
         case Joined():
             alone = tuple(replace(column, nullable=True) for column in node.columns)
             return (rows, ("late", (*alone, SIDE, WATERMARK)), ("unmatched", (*alone, SIDE)))
-        case Enriched(as_of=True) | Featured():
+        case Enriched(as_of=True) | Featured(once=None):
             return (rows, ("late", (*node.of.columns, WATERMARK)))
+        case Featured():
+            return (rows, ("late", (*node.of.columns, WATERMARK)), ("duplicates", node.of.columns))
         case Pattern():
             return (rows, ("timeouts", node.timeouts))
         case _:

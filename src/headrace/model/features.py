@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from headrace.base.duration import duration, show
 from headrace.base.errors import BadStep
@@ -15,7 +14,8 @@ from headrace.base.where import Where, here
 from headrace.expr.types import ListType
 from headrace.model.aggregate import NULL_WHEN_EMPTY, Aggregate, Bound, bind_all
 from headrace.model.declaring import declaring
-from headrace.model.featured import Before, Featured, Over
+from headrace.model.featured import Before, Featured, Other, Over, seen_by
+from headrace.model.joining import check_stream
 from headrace.model.naming import Named, key_columns
 from headrace.model.stream import Stream
 from headrace.model.verbs import Verbs
@@ -29,7 +29,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,79}")
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Features(Verbs):
-    """What is known of a key at each of its rows. `.vectors` and `.late` are streams."""
+    """What is known of a key at each of its rows. `.vectors`, `.late` and `.duplicates` are streams."""
 
     KIND = "a set of features"
     OF_STREAMS = "its rows are a stream: .vectors.VERB(...), or source=stream.VERB(...)"
@@ -37,35 +37,45 @@ class Features(Verbs):
     app: App
     name: str
     source: Stream
+    by: str  # the key, as it was said
     key: Named
     ttl: timedelta
     lateness: timedelta
     most: int
+    once: Any
     place: Where | None
+    others: tuple[Other, ...] = ()
     overs: tuple[Over, ...] = ()
     before: tuple[Before, ...] = ()
+    tells: bool = False  # which rows it was told of
 
     def __repr__(self) -> str:
         return f"<features {self.name}: {', '.join(self._names) or 'none yet'}>"
 
     @declaring('.over("1 h", "1 d", spent=hr.sum("amount"), times=hr.count())', why="each value is a column a window")
-    def over(self, *sizes: str | timedelta, delay: str | timedelta = "0 s", **values: Aggregate) -> Self:
+    def over(
+        self, *sizes: str | timedelta, of: Stream | None = None, delay: str | timedelta = "0 s", **values: Aggregate
+    ) -> Self:
         """Aggregates over the rows of (t - size, t], for each size: `spent_1h`, `spent_1d`. The row itself is among
-        them. `delay`: over (t - delay - size, t - delay], for what is known only that much later."""
+        them. `of`: over rows of another stream that have the same key. `delay`: over (t - delay - size, t - delay], for
+        what is known only that much later."""
         place, late = here(), duration(delay)
         if not sizes or not values:
             raise BadStep("over() of nothing", why="it says how far back, and what",
                           fix='.over("1 h", "1 d", spent=hr.sum("amount"))', where=place)  # fmt: skip
         if late < ZERO:
             raise BadStep(f"a delay of {show(late)} looks ahead", fix='delay="7 d"', where=place)
+        others, input = (self.others, 0) if of is None else self._with_other(of, place)
+        columns = self.source.columns if of is None else of.columns
         found = []
         for size in map(duration, sizes):
             if size <= ZERO:
                 raise BadStep(f"a window of {show(size)} holds nothing", fix='.over("1 h", ...)', where=place)
             suffix = show(size).replace(" ", "")
-            bound = bind_all({f"{name}_{suffix}": one for name, one in values.items()}, self.source.columns, (), place)
-            found.append(Over(size=size, delay=late, values=bound if not late else _maybe_empty(bound)))
-        return self._with(found, (), place)
+            bound = bind_all({f"{name}_{suffix}": one for name, one in values.items()}, columns, (), place)
+            full = _maybe_empty(bound) if late or input else bound
+            found.append(Over(size=size, delay=late, values=full, input=input))
+        return self._with(place, others=others, overs=(*self.overs, *found))
 
     @declaring('.last("at", "country")')
     def last(self, *columns: str, n: int = 1) -> Self:
@@ -86,7 +96,12 @@ class Features(Verbs):
                 raise BadStep(f"last() cannot list {n} values of {column}", why="a list holds neither nulls nor lists",
                               fix=f'.last("{column.name}"), or coalesce it in a select before',
                               where=place)  # fmt: skip
-        return self._with((), [Before(column=known[name], n=n) for name in columns], place)
+        return self._with(place, before=(*self.before, *(Before(column=known[name], n=n) for name in columns)))
+
+    @declaring(".seen()")
+    def seen(self) -> Self:
+        """One more column, `seen_<name>`: which rows of the log a vector was told of. Equal ones were told the same."""
+        return self._with(here(), tells=True)
 
     @property
     def vectors(self) -> Stream:
@@ -100,14 +115,22 @@ class Features(Verbs):
         """Rows that came more than `lateness` behind the watermark: what their windows need may be gone."""
         return self.vectors.late
 
+    @property
+    def duplicates(self) -> Stream:
+        """Rows whose id, said by `once`, the key has been told of."""
+        return self.vectors.duplicates
+
     @cached_property
     def _node(self) -> Featured:
-        """One node, however often it is asked for: vectors and late are two ends of one step."""
+        """One node, however often it is asked for: vectors, late and duplicates are ends of one step."""
         return Featured(
             of=self.source.node,
             keys=self.key,
+            others=self.others,
             overs=self.overs,
             before=self.before,
+            once=self.once,
+            seen=self.tells,
             ttl=self.ttl,
             lateness=self.lateness,
             most=self.most,
@@ -117,10 +140,28 @@ class Features(Verbs):
 
     @property
     def _names(self) -> list[str]:
-        return [value.name for over in self.overs for value in over.values] + [one.told.name for one in self.before]
+        windows = [value.name for over in self.overs for value in over.values]
+        return windows + [one.told.name for one in self.before] + ([seen_by(self.name).name] if self.tells else [])
 
-    def _with(self, overs: Iterable[Over], before: Iterable[Before], place: Where | None) -> Self:
-        grown = replace(self, overs=(*self.overs, *overs), before=(*self.before, *before))
+    def _with_other(self, of: Stream, place: Where | None) -> tuple[tuple[Other, ...], int]:
+        """The other streams with this one, and the number of its input."""
+        check_stream(self.source, of, place)
+        if of.node is self.source.node:
+            raise BadStep(f"{of.called} is the source itself", why="windows are over its rows unless another is said",
+                          fix="leave of= out", where=place)  # fmt: skip
+        for number, other in enumerate(self.others, 1):
+            if other.of is of.node:
+                return self.others, number
+        keys = key_columns(self.by, of.columns, place)
+        for (name, mine), (_, theirs) in zip(self.key, keys, strict=True):
+            if mine.type != theirs.type:
+                raise BadStep(f"{name} is {theirs.type} in {of.called} and {mine.type} in {self.source.called}",
+                              why="rows of both meet by the key",
+                              fix=f"cast it in a select before: cast({name} as ...)", where=place)  # fmt: skip
+        return (*self.others, Other(of=of.node, keys=keys, name=of.called)), len(self.others) + 1
+
+    def _with(self, place: Where | None, **more: Any) -> Self:
+        grown = replace(self, **more)
         names = [column.name for column in self.source.columns] + grown._names
         if twice := [name for name in grown._names if names.count(name) > 1]:
             raise BadStep(f"{twice[0]!r} is taken", why="vectors have the columns of their row, and each feature once",
@@ -137,6 +178,7 @@ def features(
     ttl: str | timedelta,
     lateness: str | timedelta,
     most: int,
+    once: str | None,
 ) -> Features:
     """What `app.features(...)` gives."""
     place, kept, late = here(), duration(ttl), duration(lateness)
@@ -159,10 +201,12 @@ def features(
         app=app,
         name=name,
         source=source,
+        by=key,
         key=key_columns(key, source.columns, place),
         ttl=kept,
         lateness=late,
         most=most,
+        once=None if once is None else _id(once, source, place),
         place=place,
     )
 
@@ -170,3 +214,12 @@ def features(
 def _maybe_empty(values: tuple[Bound, ...]) -> tuple[Bound, ...]:
     """Over a window that the row itself is not in, and so perhaps none."""
     return tuple(replace(one, nullable=one.nullable or one.kind in NULL_WHEN_EMPTY) for one in values)
+
+
+def _id(once: str, source: Stream, place: Where | None) -> Any:
+    """The one value that a row is known by."""
+    found = key_columns(once, source.columns, place)
+    if len(found) != 1:
+        raise BadStep(f"once={once!r} is {len(found)} values", why="a row is known by one",
+                      fix="put them together: once=\"a || '/' || b as id\"", where=place)  # fmt: skip
+    return found[0][1]

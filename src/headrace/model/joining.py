@@ -80,6 +80,8 @@ def _time_of(node: Node) -> str:
             return node.event.time
         case changing.ChangeRows():
             return changing.VERSION.name
+        case declared.Featured():
+            return _time_of(node.of)
         case (
             declared.Filter()
             | declared.Project()
@@ -89,7 +91,6 @@ def _time_of(node: Node) -> str:
             | declared.Changed()
             | declared.Enriched()
             | declared.LookedUp()
-            | declared.Featured()
             | declared.Union()
         ):
             times = {_time_of(of) for of in node.inputs if not isinstance(of, declared.ReadTable)}

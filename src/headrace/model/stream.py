@@ -329,7 +329,7 @@ class Stream(Verbs):
     @property
     def duplicates(self) -> Stream:
         """Rows whose id was seen before."""
-        return self._side("duplicates", (declared.Dedup,), "a dedup")
+        return self._side("duplicates", (declared.Dedup, declared.Featured), "a dedup, or of features with once=,")
 
     @property
     def unmatched(self) -> Stream:

@@ -86,12 +86,19 @@ def bound(step: Step) -> StateBound | None:
 
 def _features(node: declared.Featured) -> StateBound:
     """A row's time, and what the windows and `last` ask of it."""
-    back = f"every row of the last {show(node.reach + node.lateness)} behind the watermark" if node.overs else ""
+    overs = [over.reach for over in node.overs if over.input == 0]
+    back = f"every row of the last {show(max(overs) + node.lateness)} behind the watermark" if overs else ""
     last = max((one.n for one in node.before), default=0)
     ever = f"the last {last:,}" if last > 1 else "the last row" if last else ""
     held = " and ".join(filter(None, (back, ever)))
     words = f"{held}, at most {node.most:,}; forgotten {show(node.ttl + node.lateness)} after its last"
-    return StateBound(words=words, bytes_per_key=8 + sum(_value(one.type) for one in node.asked), exact=False)
+    for number, other in enumerate(node.others, 1):
+        reach = max(over.reach for over in node.overs if over.input == number)
+        words += f"; of {other.name} every row of the last {show(reach + node.lateness)}, at most {node.most:,}"
+    marks = (8 if node.once is not None else 0) + (16 if node.seen else 0)
+    return StateBound(
+        words=words, bytes_per_key=8 + marks + sum(_value(one.type) for one in node.asked(0)), exact=False
+    )
 
 
 def _view(node: Changing) -> StateBound | None:

@@ -151,17 +151,18 @@ def _often(item: matched.Step | matched.Group) -> str:
 
 def _featured(node: declared.Featured) -> str:
     windows = "".join(
-        f"; over {show(over.size)}{f' up to {show(over.delay)} ago' if over.delay else ''}: "
-        + ", ".join(map(str, over.values))
+        f"; over {show(over.size)}{f' up to {show(over.delay)} ago' if over.delay else ''}"
+        f"{f' of {node.others[over.input - 1].name}' if over.input else ''}: " + ", ".join(map(str, over.values))
         for over in node.overs
     )
     before = "".join(
         f"; {one.column.name} of the row before" if one.n == 1 else f"; {one.column.name} of {one.n} rows before"
         for one in node.before
     )
+    once = "" if node.once is None else f", once by {node.once}"
     return (
         f"features by {names(node.keys)}, forgotten after {show(node.ttl)}, lateness {show(node.lateness)}, "
-        f"at most {node.most:,} rows{windows}{before}"
+        f"at most {node.most:,} rows{once}{windows}{before}{'; seen' if node.seen else ''}"
     )
 
 

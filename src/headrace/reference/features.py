@@ -1,4 +1,4 @@
-"""Features: a stream's rows, each with what is known of its key when it comes."""
+"""Features: a stream's rows, each with what is known of its key when it comes; rows of others are remembered."""
 
 from __future__ import annotations
 
@@ -21,21 +21,31 @@ class Features(Meeting):
     """Rows stay the rows they were: same place, same id."""
 
     def __init__(self, step: Step, setting: Setting, node: declared.Featured) -> None:
-        super().__init__(step, setting, [row_of([value for _, value in node.keys], node.of.columns)])
-        self._spec: features.Spec = step_of(node)[1]
-        self._asked = row_of(list(node.asked), node.of.columns)
-        self._into = [plain.into(one.type) for one in node.asked]
+        numbers = range(len(node.inputs))
+        columns = [of.columns for of in node.inputs]
+        super().__init__(step, setting, [row_of([key for _, key in node.key_of(n)], columns[n]) for n in numbers])
+        self._spec: features.Spec = step_of(node, topics=setting.topics)[1]
+        self._shown = [row_of(list(node.shown(n)), columns[n]) for n in numbers]
+        self._into = [[plain.into(one.type) for one in node.shown(n)] for n in numbers]
         self._back = [plain.back(column.type) for column in node.features]
 
     def fresh(self) -> features.State:
-        return features.State()
+        return features.fresh(self._spec)
+
+    def turn(self, number: int) -> int:
+        return features.turn(number)
 
     def judge(self, key: Key, state: Any, row: Travelling, number: int, before: int | None) -> tuple[str, list[Given]]:
-        seen = Row(row.order[0], row.order, plain.each(self._into, self._asked(row.values)))
-        verdict, told = features.step(self._spec, state, seen, before)
-        if verdict is not USED:
+        args = plain.each(self._into[number], self._shown[number](row.values))
+        shown = Row(row.order[0], row.order, args, row.id or self.setting.cause(row))
+        verdict, told = features.step(self._spec, state, shown, before, number)
+        if verdict is not USED or number > 0:
             return verdict, []
         return verdict, [("rows", row._replace(values=(*row.values, *plain.each(self._back, told))))]
+
+    def late(self, row: Travelling, number: int) -> tuple[Any, ...] | None:
+        """Of those that are only remembered nobody was to be told."""
+        return None if number else row.values
 
     def elapse(self, key: Key, state: Any, watermark: int | None, clock: int) -> tuple[list[Given], int]:
         features.on_time(self._spec, state, watermark)

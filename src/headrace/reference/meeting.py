@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from operator import itemgetter
 from typing import Any
 
 from headrace.base.clock import from_micros
@@ -14,11 +13,9 @@ from headrace.reference.batch import Travelling
 from headrace.reference.operator import Moment, Setting
 from headrace.reference.stateful import Given, Stateful
 from headrace.reference.timers import Key
-from headrace.steps.row import HELD, LATE, MILLI, USED
+from headrace.steps.row import DUPLICATE, HELD, LATE, MILLI, USED, Order
 
 KeyOf = Callable[[Any], Key]
-
-_place = itemgetter(0, 1)
 
 
 class Meeting(Stateful):
@@ -33,7 +30,7 @@ class Meeting(Stateful):
         before, watermark = self.times(moment)
         rows = [(row.order, number, row) for number, rows in enumerate(inputs) for row in rows]
         touched: dict[Key, int] = {}
-        for _, number, row in sorted(rows, key=_place):
+        for _, number, row in sorted(rows, key=self._in_turn):
             try:
                 key = self._keys[number](row.values)
                 if None in key:
@@ -53,9 +50,13 @@ class Meeting(Stateful):
             self.counts.used += 1
         elif verdict is LATE:
             self.counts.late += 1
-            if "late" in self.readers:
+            late = self.late(row, number)
+            if "late" in self.readers and late is not None:
                 met = from_micros((before or 0) * MILLI)
-                self.put_aside([row._replace(values=(*self.late(row, number), met))], "late")
+                self.put_aside([row._replace(values=(*late, met))], "late")
+        elif verdict is DUPLICATE:
+            self.counts.duplicates += 1
+            self.put_aside([row], "duplicates")
         elif verdict is not HELD:
             self.bury(row, verdict)
         self.send(made)
@@ -71,6 +72,15 @@ class Meeting(Stateful):
     def unkeyed(self, row: Travelling, number: int, before: int | None) -> tuple[str, list[Given]]:
         raise AssertionError(f"{self.name} has no rows without key")
 
-    def late(self, row: Travelling, number: int) -> tuple[Any, ...]:
-        """The columns of `.late` before the watermark."""
+    def late(self, row: Travelling, number: int) -> tuple[Any, ...] | None:
+        """The columns of `.late` before the watermark; None: it is counted, and that is all."""
         return row.values
+
+    def turn(self, number: int) -> int:
+        """Among rows of one time, those of the least turn go first."""
+        return 0
+
+    def _in_turn(self, entering: tuple[Order, int, Travelling]) -> tuple[int, int, Order, int]:
+        """Order R2, those of one place by input."""
+        order, number, _ = entering
+        return order[0], self.turn(number), order, number

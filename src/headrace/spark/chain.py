@@ -53,7 +53,8 @@ def entering(step: Step, number: int, flow: Flow) -> tuple[Columns, list[Any], l
     if isinstance(node, declared.Pattern):
         return node.layout, list(node.entering(number)), [value for _, value in node.keys[number]]
     if isinstance(node, declared.Featured):
-        return node.layout, [*(c.name for c in whole), *node.computed], [value for _, value in node.keys]
+        handed: list[Any] = [*(c.name for c in whole), *node.computed(number)]
+        return node.layout(number), handed, [value for _, value in node.key_of(number)]
     if isinstance(node, declared.Aggregated):
         named = [(f"k{n}", value) for n, (_, value) in enumerate(node.keys)]
         named += [(f"a{n}", v.argument) for n, v in enumerate(node.values) if v.argument is not None]
@@ -74,7 +75,8 @@ def given(node: declared.Joined | declared.Enriched | declared.Featured | declar
     if isinstance(node, declared.Pattern):
         return node.given
     if isinstance(node, declared.Featured):
-        return (*node.layout, *(node.features if port == "rows" else (declared.WATERMARK,)))
+        told = {"rows": node.features, "late": (declared.WATERMARK,), "duplicates": ()}
+        return (*node.layout(0), *told[port])
     both = tuple(
         Column(f"{name}.{c.name}", c.type, True)
         for name, of in zip(node.names, node.inputs, strict=True)

@@ -94,7 +94,7 @@ class Compiler:
     def _given(self, node: declared.Node, port: str, columns: Columns) -> tuple[dict[str, Any], Any]:
         """A port's columns, and the payload if it holds just these: kernels of joins and patterns give what the columns
         are made of, those of features what they were asked for too."""
-        if not isinstance(node, GIVING) or (isinstance(node, declared.Featured) and not node.computed):
+        if not isinstance(node, GIVING) or (isinstance(node, declared.Featured) and not node.computed(0)):
             return self.chain.fields(columns), sf.col("payload")
         raw = self.chain.fields(given(node, port))
         if isinstance(node, declared.Featured):

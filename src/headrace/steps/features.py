@@ -12,7 +12,8 @@ told. A silence of `ttl` cuts: nothing before it is known after it.
 | 10:12 1                            | 3     | 7    | the one of 10:00 has left           |
 | 11:12 2                            | 1     | null | an hour of silence: the key is anew |
 
-Rows are kept while a row that is not late can ask for them: it is not older than W - lateness.
+Rows are kept while a row that is not late can ask for them: it is not older than W - lateness. Rows of other inputs are
+only remembered: one is late when no row can ask for it any more.
 """
 
 from __future__ import annotations
@@ -22,19 +23,22 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from headrace.steps import aggregate
+from headrace.steps import aggregate, seen
 from headrace.steps.algebra import Algebra
-from headrace.steps.row import LATE, MILLI, NAN, TOO_MANY, USED, Row, up_to_ms
+from headrace.steps.hll import hash64
+from headrace.steps.row import DUPLICATE, LATE, MILLI, NAN, TOO_MANY, USED, Row, up_to_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """Times in micros. `places`: where each aggregate's argument stands among the row's args, -1: it has none."""
+    """Times in micros. `places`: where each aggregate's argument stands among the row's args, -1: it has none. `input`:
+    whose rows, 0 those that are told."""
 
     size: int
     delay: int
     aggregates: tuple[aggregate.Spec, ...]
     places: tuple[int, ...]
+    input: int = 0
     algebras: tuple[Algebra, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -46,29 +50,40 @@ class Window:
             "delay": self.delay,
             "aggregates": [one.as_json() for one in self.aggregates],
             "places": self.places,
+            "input": self.input,
         }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """Times in micros. `last`: (place among the row's args, of how many rows). `most`: rows that a key may hold.
-    `kept`: where the args stand among the columns that a kernel sees."""
+    """Times in micros. `last`: (place among the row's args, of how many rows). `most`: rows that a key may hold of an
+    input. `kept`: for each input, where the args stand among the columns that a kernel sees. `once`: what kind of value
+    the id is that stands last among the args of a row that is told, "": there is none. `seen`: tell which rows a vector
+    is over; `topics`: their names, by source number."""
 
     windows: tuple[Window, ...]
     last: tuple[tuple[int, int], ...]
     ttl: int
     lateness: int
     most: int
-    kept: tuple[int, ...]
-    reach: int = field(init=False)  # how far back the windows look
+    kept: tuple[tuple[int, ...], ...]
+    once: str = ""
+    seen: bool = False
+    topics: tuple[str, ...] = ()
+    reaches: tuple[int, ...] = field(init=False)  # how far back the windows look, by input
     rows: int = field(init=False)  # how many rows before are asked for, however old
-    floats: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    floats: tuple[tuple[int, ...], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "reach", max((w.size + w.delay for w in self.windows), default=0))
+        # A repeated row that is not late is not older than W - lateness: one micro more, and its id is still known.
+        reaches, floats = [1 if self.once else 0] + [0] * (len(self.kept) - 1), [set[int]() for _ in self.kept]
+        for window in self.windows:
+            reaches[window.input] = max(reaches[window.input], window.size + window.delay)
+            arguments = zip(window.places, window.aggregates, strict=True)
+            floats[window.input] |= {place for place, one in arguments if one.of == "float"}
+        object.__setattr__(self, "reaches", tuple(reaches))
         object.__setattr__(self, "rows", max((n for _, n in self.last), default=0))
-        arguments = [pair for w in self.windows for pair in zip(w.places, w.aggregates, strict=True)]
-        object.__setattr__(self, "floats", tuple({place for place, one in arguments if one.of == "float"}))
+        object.__setattr__(self, "floats", tuple(map(tuple, floats)))
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -79,50 +94,69 @@ class Spec:
             "lateness": self.lateness,
             "most": self.most,
             "kept": self.kept,
+            "once": bool(self.once),
+            "seen": self.seen,
         }
 
 
 class Known(NamedTuple):
-    """What is kept of a row."""
+    """What is kept of a row. `id`: a hash of it, if a row is told once; eight bytes tell the few rows of a key apart.
+    `place`: if vectors say what they are over."""
 
     time: int
     args: tuple[Any, ...]
+    id: int = 0
+    place: seen.Place | None = None
 
 
 @dataclass(slots=True)
 class State:
-    """One key: its rows by time, those of one time as they came."""
+    """One key: of each input its rows by time, those of one time as they came."""
 
-    rows: list[Known] = field(default_factory=list)
+    inputs: tuple[list[Known], ...]
 
     @property
     def empty(self) -> bool:
-        return not self.rows
+        return not any(self.inputs)
 
     @property
     def held(self) -> int:
         return 0  # they are remembered, the rows have gone on
 
 
-def step(spec: Spec, state: State, row: Row, before: int | None) -> tuple[str, tuple[Any, ...]]:
-    """The verdict on a row, and if it is used its features: of each window its values, then those of rows before."""
-    if before is not None and row.time + spec.lateness < before * MILLI:
+def fresh(spec: Spec) -> State:
+    """A key of which nothing is known."""
+    return State(tuple([] for _ in spec.kept))
+
+
+def turn(input: int) -> int:
+    """Among rows of one time the least goes first: what is remembered is there when a row is told of it."""
+    return int(input == 0)
+
+
+def step(spec: Spec, state: State, row: Row, before: int | None, input: int = 0) -> tuple[str, tuple[Any, ...]]:
+    """The verdict on a row. One of the first input has features, if it is used: of each window its values, then those
+    of rows before, then what was seen."""
+    rows = state.inputs[input]
+    if before is not None and _late(spec, row.time, input, before * MILLI):
         return LATE, ()
-    if any(row.args[i] is not None and not math.isfinite(row.args[i]) for i in spec.floats):
+    known = _known(spec, row, input)
+    if spec.once and input == 0 and any(known.id == one.id for one in rows):
+        return DUPLICATE, ()
+    if any(row.args[i] is not None and not math.isfinite(row.args[i]) for i in spec.floats[input]):
         return NAN, ()
-    if len(state.rows) >= spec.most:
+    if len(rows) >= spec.most:
         _drop(spec, state, before)
-        if len(state.rows) >= spec.most:
+        if len(rows) >= spec.most:
             return TOO_MANY, ()
-    at = bisect_right(state.rows, row.time, key=_time)
-    state.rows.insert(at, Known(row.time, row.args))
-    return USED, tuple(_vector(spec, state.rows, row.time, at, at + 1))
+    at = bisect_right(rows, row.time, key=_time)
+    rows.insert(at, known)
+    return USED, () if input else tuple(_vector(spec, state, row.time, at))
 
 
 def known_at(spec: Spec, state: State, time: int) -> tuple[Any, ...]:
     """What is known of the key at a time, without a row: windows end there, and the row before is the newest."""
-    end = bisect_right(state.rows, time, key=_time)
-    return tuple(_vector(spec, state.rows, time, end, end))
+    return tuple(_vector(spec, state, time, bisect_right(state.inputs[0], time, key=_time)))
 
 
 def on_time(spec: Spec, state: State, watermark: int | None) -> None:
@@ -132,27 +166,52 @@ def on_time(spec: Spec, state: State, watermark: int | None) -> None:
 
 def due(spec: Spec, state: State) -> int | None:
     """The next watermark, in ms, at which `on_time` forgets all that windows ask for, or the key. What it could forget
-    before waits for the key's next row: a quiet key is woken twice, not once for each of its rows."""
-    if not state.rows:
-        return None
-    kept = min(spec.reach, spec.ttl) if len(state.rows) > spec.rows else spec.ttl
-    return up_to_ms(state.rows[-1].time + kept + spec.lateness)
+    before waits for the key's next row: a quiet key is woken a few times, not once for each of its rows."""
+    stays = list(spec.reaches)
+    stays[0] = min(stays[0], spec.ttl) if len(state.inputs[0]) > spec.rows else spec.ttl
+    ends = [rows[-1].time + kept for rows, kept in zip(state.inputs, stays, strict=True) if rows]
+    return up_to_ms(min(ends) + spec.lateness) if ends else None
 
 
-def _vector(spec: Spec, rows: list[Known], time: int, at: int, end: int) -> list[Any]:
-    """The features at a time: rows up to place `at` come before it, windows hold rows up to `end`."""
-    known, after = at, time  # the first row after the last silence, and the time of the one after it
+def _late(spec: Spec, time: int, input: int, watermark: int) -> bool:
+    """A row that is told must find what its windows need. One that is remembered needs nothing: it is late when nobody
+    can ask for it."""
+    if input == 0:
+        return time + spec.lateness < watermark
+    return time + spec.reaches[input] + spec.lateness <= watermark
+
+
+def _known(spec: Spec, row: Row, input: int) -> Known:
+    args, id = row.args, 0
+    if spec.once and input == 0:
+        args, id = args[:-1], hash64(aggregate.canonical(spec.once, args[-1]))
+    return Known(row.time, args, id, seen.place(row) if spec.seen else None)
+
+
+def _vector(spec: Spec, state: State, time: int, at: int) -> list[Any]:
+    """The features at this time; `at`: how many rows are before."""
+    rows = state.inputs[0]
+    end = bisect_right(rows, time, at, key=_time)
+    known, after = at, time  # the first row after the last silence
     while known and after - rows[known - 1].time < spec.ttl:
         known -= 1
         after = rows[known].time
     told: list[Any] = []
     for window in spec.windows:
+        over = state.inputs[window.input]
+        low, high = (0, len(over)) if window.input else (known, end)
         until = time - window.delay
-        first = bisect_right(rows, until - window.size, known, end, key=_time)
-        told += _values(window, rows, first, bisect_right(rows, until, first, end, key=_time))
+        first = bisect_right(over, until - window.size, low, high, key=_time)
+        told += _values(window, over, first, bisect_right(over, until, first, high, key=_time))
     for place, n in spec.last:
-        before = [seen.args[place] for seen in rows[max(known, at - n) : at]]
+        before = [one.args[place] for one in rows[max(known, at - n) : at]]
         told.append(before[::-1] if n > 1 else before[0] if before else None)
+    if spec.seen:
+        asked = min(bisect_right(rows, time - spec.reaches[0], 0, at, key=_time), at - spec.rows)
+        over = rows[max(known, asked) : end]
+        for others, reach in zip(state.inputs[1:], spec.reaches[1:], strict=True):
+            over += [one for one in others if time - reach < one.time <= time]
+        told.append(seen.text(spec.topics, [one.place for one in over if one.place is not None]))
     return told
 
 
@@ -169,17 +228,21 @@ def _values(window: Window, rows: list[Known], first: int, end: int) -> list[Any
 
 
 def _drop(spec: Spec, state: State, watermark: int | None) -> None:
-    """A row that can still come is not older than `oldest`."""
-    rows = state.rows
-    if watermark is None or not rows:
+    """A row that can still come and be told is not older than `oldest`."""
+    if watermark is None:
         return
     oldest = watermark * MILLI - spec.lateness
-    if rows[-1].time + spec.ttl <= oldest:
-        rows.clear()
-        return
-    unasked = bisect_right(rows, oldest, key=_time) - spec.rows
-    del rows[: max(0, min(bisect_right(rows, oldest - spec.reach, key=_time), unasked))]
+    unasked = [
+        bisect_right(rows, oldest - reach, key=_time) for rows, reach in zip(state.inputs, spec.reaches, strict=True)
+    ]
+    rows = state.inputs[0]
+    if rows and rows[-1].time + spec.ttl <= oldest:
+        unasked[0] = len(rows)
+    else:
+        unasked[0] = max(0, min(unasked[0], bisect_right(rows, oldest, key=_time) - spec.rows))
+    for rows, gone in zip(state.inputs, unasked, strict=True):
+        del rows[:gone]
 
 
-def _time(seen: Known) -> int:
-    return seen.time
+def _time(known: Known) -> int:
+    return known.time

@@ -39,9 +39,12 @@ DELETED = timedelta(days=1)
 """How long a table remembers a deletion, so that an older version that comes late does not undo it."""
 
 
-def step_of(node: declared.Node, *, unmatched: bool = False, arrival: bool = False) -> tuple[ModuleType, Any]:
+def step_of(
+    node: declared.Node, *, unmatched: bool = False, arrival: bool = False, topics: tuple[str, ...] = ()
+) -> tuple[ModuleType, Any]:
     """The step's module (`State`, `step`, `on_time`, `due`) and its spec. `unmatched`: somebody asks a join for the
-    rows without partner. `arrival`: in real time, where a pattern's rows have their turn as they come (rule P1)."""
+    rows without partner. `arrival`: in real time, where a pattern's rows have their turn as they come (rule P1).
+    `topics`: the flow's, for features that say what they have seen."""
     match node:
         case declared.Dedup():
             return dedup, dedup.Spec(within=_micros(node.within))
@@ -57,7 +60,7 @@ def step_of(node: declared.Node, *, unmatched: bool = False, arrival: bool = Fal
         case declared.Enriched():
             return current, current.Spec(keep=_micros(DELETED))
         case declared.Featured():
-            return features, _features(node)
+            return features, _features(node, topics)
         case declared.Pattern():
             return pattern, _pattern(node, arrival)
         case declared.Aggregated():
@@ -97,23 +100,27 @@ def _window(node: declared.Aggregated) -> tuple[ModuleType, Any]:
     return forever, forever.Spec(**values)
 
 
-def _features(node: declared.Featured) -> features.Spec:
-    at = node.asked.index
+def _features(node: declared.Featured, topics: tuple[str, ...]) -> features.Spec:
+    asked = [node.asked(number) for number in range(len(node.inputs))]
     return features.Spec(
         windows=tuple(
             features.Window(
                 size=_micros(over.size),
                 delay=_micros(over.delay),
                 aggregates=tuple(map(_aggregate, over.values)),
-                places=tuple(-1 if value.argument is None else at(value.argument) for value in over.values),
+                places=tuple(-1 if v.argument is None else asked[over.input].index(v.argument) for v in over.values),
+                input=over.input,
             )
             for over in node.overs
         ),
-        last=tuple((at(ref), one.n) for one, (_, ref) in zip(node.before, node.before_refs, strict=True)),
+        last=tuple((asked[0].index(ref), one.n) for one, (_, ref) in zip(node.before, node.before_refs, strict=True)),
         ttl=_micros(node.ttl),
         lateness=_micros(node.lateness),
         most=node.most,
-        kept=node.kept,
+        kept=tuple(map(node.kept, range(len(node.inputs)))),
+        once="" if node.once is None else plain.kind(node.once.type),
+        seen=node.seen,
+        topics=topics,
     )
 
 

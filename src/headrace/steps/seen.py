@@ -1,0 +1,65 @@
+"""What a vector was told of, as text: of each partition the last row, and a sum over all rows that tells sets apart.
+
+`labels/0@4 payments/3@17 #9c01f3a2b4d5e6f7`: of partition 0 of labels rows up to offset 4, of partition 3 of payments
+up to 17. Rows of one partition that come by way of other keys may pass each other; the sum says whether one below the
+last was not there yet. Rows that a step made have no place in the log: they are in the sum alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from headrace.steps.hll import hash64
+from headrace.steps.row import Row
+
+_MASK = (1 << 64) - 1
+
+
+class Place(NamedTuple):
+    """Where a row came from. `mark`: its part of the sum."""
+
+    source: int
+    partition: int
+    offset: int
+    mark: int
+
+
+class Seen(NamedTuple):
+    """As read from text. `last`: the last offset by (topic, partition)."""
+
+    last: dict[tuple[str, int], int]
+    sum: int
+
+
+def place(row: Row) -> Place:
+    _, source, partition, offset, _ = row.order
+    return Place(source, partition, offset, mark(row.cause))
+
+
+def mark(cause: str) -> int:
+    """Of a row of the log, `topic/partition/offset`; of a row that a step made, its id."""
+    return hash64(cause.encode())
+
+
+def text(topics: Sequence[str], places: Iterable[Place]) -> str:
+    """`topics`: by source number, sorted."""
+    last: dict[tuple[int, int], int] = {}
+    total = 0
+    for one in places:
+        total += one.mark
+        if one.source < len(topics):
+            at = one.source, one.partition
+            last[at] = max(last.get(at, 0), one.offset)
+    said = [f"{topics[source]}/{partition}@{offset}" for (source, partition), offset in sorted(last.items())]
+    return " ".join([*said, f"#{total & _MASK:016x}"])
+
+
+def read(text: str) -> Seen:
+    """The text, taken apart."""
+    *places, total = text.split(" ")
+    last = {}
+    for one in places:
+        partition, offset = one.rsplit("/", 1)[1].split("@")
+        last[one.rsplit("/", 1)[0], int(partition)] = int(offset)
+    return Seen(last, int(total.removeprefix("#"), 16))
