@@ -17,7 +17,10 @@ from headrace.model.declaring import declaring
 from headrace.model.featured import Before, Featured, Other, Over, seen_by
 from headrace.model.joining import check_stream
 from headrace.model.naming import Named, key_columns
+from headrace.model.output import Guarantee
+from headrace.model.remembered import remembered
 from headrace.model.stream import Stream
+from headrace.model.target import RedisKeys
 from headrace.model.verbs import Verbs
 
 if TYPE_CHECKING:
@@ -106,9 +109,7 @@ class Features(Verbs):
     @property
     def vectors(self) -> Stream:
         """Every row of the source, dated as it was, with the features after its columns."""
-        if not self._names:
-            raise BadStep(f"{self.name} has no features yet", fix='.over("1 h", spent=hr.sum("amount"))', where=here())
-        return Stream(self.app, self._node, self.key)
+        return Stream(self.app, self.node, self.key)
 
     @property
     def late(self) -> Stream:
@@ -119,6 +120,21 @@ class Features(Verbs):
     def duplicates(self) -> Stream:
         """Rows whose id, said by `once`, the key has been told of."""
         return self.vectors.duplicates
+
+    @declaring('.to(hr.redis("card:{card_id}"))')
+    def to(self, store: RedisKeys, *, guarantee: Guarantee = "exactly-once") -> Self:
+        """Keeps in Redis what the features remember, so that they can be asked for at any time (docs/feature-store.md):
+        `c.features(card).get(card_id="c1")`. The vectors themselves go anywhere: `.vectors.to(...)`."""
+        for output in remembered(self.node, store, guarantee, here()):
+            self.app.add(output)
+        return self
+
+    @property
+    def node(self) -> Featured:
+        """What was declared, as plans have it."""
+        if not self._names:
+            raise BadStep(f"{self.name} has no features yet", fix='.over("1 h", spent=hr.sum("amount"))', where=here())
+        return self._node
 
     @cached_property
     def _node(self) -> Featured:

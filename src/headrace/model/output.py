@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from headrace.base.errors import BadStep, BadStore
 from headrace.base.where import Where
 from headrace.model.naming import key_columns, refs
-from headrace.model.target import LakeTable, ParquetFiles, PostgresTable, RedisKeys, Target
+from headrace.model.target import FeatureRows, LakeTable, ParquetFiles, PostgresTable, RedisKeys, Target
 from headrace.model.topic import Topic
 
 if TYPE_CHECKING:
     from headrace.model.declared import Node
+    from headrace.model.featured import Featured
     from headrace.model.stream import Stream
     from headrace.model.view import View
 
@@ -25,6 +26,7 @@ _KINDS: dict[type, str] = {
     Topic: "topic",
     PostgresTable: "PostgreSQL table",
     RedisKeys: "Redis keys",
+    FeatureRows: "features in Redis",
     LakeTable: "lake table",
     ParquetFiles: "Parquet files",
 }
@@ -39,13 +41,14 @@ def kind(sink: Sink) -> str:
 class Output:
     """A stream's or a view's end: rows go to a topic or a store, under a key. `form`: rows as they are; of a view
     upserts (the row after a change, a tombstone where there is none), or whole changes (rule F2). `guarantee`: what a
-    crash does to them."""
+    crash does to them. `remembers`: the features that the rows are kept for, if they are."""
 
     of: Node
     target: Sink
     key: tuple[tuple[str, Any], ...]  # empty: no key; to a topic round robin, to a store appended
     form: str = "rows"  # rows | upserts | changes
     guarantee: Guarantee = "exactly-once"
+    remembers: Featured | None = None
     where: Where | None = None
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Stores as declared: a table in PostgreSQL, keys in Redis, a table of the lake, Parquet files."""
+"""Stores as declared: a table in PostgreSQL, keys or features in Redis, a table of the lake, Parquet files."""
 
 from __future__ import annotations
 
@@ -121,6 +121,24 @@ class RedisKeys(Target):
             raise BadStore(f"{self.name!r} begins with no word of its own",
                            why="all keys that begin so belong to the store; a rebuild removes them",
                            fix='begin with a word and a sign, like "spend:{card_id}"', where=self.where)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureRows(RedisKeys):
+    """What features remember of their rows, in Redis: a sorted set for each key. `values`: the columns that are
+    remembered, each with what it was in the row. `id`: the column by which a row that comes twice is
+    known; none: it counts twice, as it does in the features. Rows are kept while somebody can ask for them who is not
+    more than `lateness` behind the newest: those in `reach` of windows, and `rows` however old."""
+
+    values: tuple[tuple[str, str], ...]
+    id: str
+    reach: timedelta
+    lateness: timedelta
+    rows: int
+
+    @property
+    def extra(self) -> tuple[str, ...]:
+        return (EVENT_TIME, ID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

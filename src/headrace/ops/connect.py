@@ -9,12 +9,15 @@ from typing import Any, TypeVar
 
 from headrace.base.errors import UsageError
 from headrace.base.settings import Settings, load
+from headrace.features import declared
+from headrace.features.reader import FeatureReader
 from headrace.log import topics
 from headrace.log.broker import Broker
 from headrace.log.consume import Consumer, Deliver
 from headrace.log.produce import Producer
 from headrace.log.table import Table
 from headrace.model.app import App
+from headrace.model.features import Features
 from headrace.model.table import Table as DeclaredTable
 from headrace.model.topic import Topic
 from headrace.ops import endpoints, query
@@ -88,6 +91,16 @@ class Client:
     def query(self, sql: str) -> list[dict[str, Any]]:
         """Asks the lake in SQL: `c.query("select count(*) as n from lake.payments")`; one dict a row."""
         return list(query.query(self._settings, sql).rows)
+
+    def features(self, features: Features | str) -> FeatureReader:
+        """Features that an app declares, or this app by their name: `c.features(card).get(card_id="c1")`,
+        `.as_of(...)`. Their rows are where that app or this one keeps them."""
+        if isinstance(features, str):
+            node, outputs = declared.named(self.app, features), self.app.outputs
+        else:
+            node, outputs = features.node, (*features.app.outputs, *self.app.outputs)
+        redis = lambda: endpoints.redis(self._settings)  # noqa: E731
+        return self._opened.enter_context(FeatureReader(node, outputs, redis=redis, lake=self._settings.lake))
 
     def close(self) -> None:
         self._opened.close()

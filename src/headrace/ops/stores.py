@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.base.settings import Settings
-from headrace.model.target import LakeTable, ParquetFiles, PostgresTable, RedisKeys
+from headrace.model.target import FeatureRows, LakeTable, ParquetFiles, PostgresTable, RedisKeys
 from headrace.ops import endpoints
 from headrace.plan.plan import Exit, Flow
 from headrace.stores.store import Store
@@ -21,6 +21,10 @@ def store_of(leaving: Exit, settings: Settings) -> Store:
             from headrace.stores.postgres import PostgresStore
 
             return PostgresStore(endpoints.postgres(settings), table, columns, guarantee)
+        case FeatureRows() as rows:
+            from headrace.stores.redis_sets import RedisSets
+
+            return RedisSets(endpoints.redis(settings), rows, columns, guarantee)
         case RedisKeys() as keys:
             from headrace.stores.redis import RedisStore
 

@@ -8,21 +8,18 @@ whenever it connects again, so that what is still under way on a lost connection
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from urllib.parse import urlsplit
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from headrace.base.duration import millis
-from headrace.base.errors import StoreLost, StoreRefused, StoreUnreachable
+from headrace.base.errors import StoreLost, StoreRefused
 from headrace.base.ids import random_id
 from headrace.expr.types import Columns
 from headrace.model.output import Guarantee
 from headrace.model.target import RedisKeys
-from headrace.stores import redis_catalogue
+from headrace.stores import redis_catalogue, redis_link
 from headrace.stores.away import patiently
 from headrace.stores.failpoint import reach
 from headrace.stores.redis_rows import NOTHING, pieces_of
@@ -37,6 +34,8 @@ _TIMEOUT = 10
 class RedisStore(Store):
     """`GET spend:c1` gives the row as JSON. Readers see every row whole, and a large batch in pieces."""
 
+    WRITE = WRITE
+
     def __init__(self, url: str, target: RedisKeys, columns: Columns, guarantee: Guarantee = "exactly-once") -> None:
         self._url = url
         self._target = target
@@ -44,7 +43,7 @@ class RedisStore(Store):
         self._guarantee = guarantee
         self._epochs = f"headrace_epochs:{target.name}"
         self._ledger = f"headrace_ledger:{target.name}"
-        self._ttl = 0 if target.ttl is None else millis(target.ttl)
+        self._keep: tuple[int, ...] = (0 if target.ttl is None else millis(target.ttl),)
         self._owner = ""
         self._name = ""
         self._number = 0
@@ -64,9 +63,9 @@ class RedisStore(Store):
             self._take(client, again=False)
 
     def commit(self, batch: Batch) -> None:
-        pieces = pieces_of(batch, self._target, self._columns)
+        pieces = self._pieces(batch)
         with self._told(f"given batch {batch.number}"):
-            patiently(lambda: self._attempt(batch, pieces), _passes)
+            patiently(lambda: self._attempt(batch, pieces), redis_link.passes)
 
     def drop(self) -> None:
         with self._told("dropped"), self._made() as client:
@@ -90,6 +89,9 @@ class RedisStore(Store):
             self._client = None
 
     # -- a batch
+
+    def _pieces(self, batch: Batch) -> list[bytes]:
+        return pieces_of(batch, self._target, self._columns)
 
     def _attempt(self, batch: Batch, pieces: list[bytes]) -> None:
         try:
@@ -117,9 +119,9 @@ class RedisStore(Store):
         client = self._connected()
         pipe = client.pipeline(transaction=False)
         noted = self._noted.get(batch.flow, -1)
-        head = self._owner, self._number, self._name, batch.flow, batch.number, noted, int(skip), int(note), self._ttl
+        head = self._owner, self._number, self._name, batch.flow, batch.number, noted, int(skip), int(note)
         for piece in pieces:
-            pipe.evalsha(self._scripts[WRITE], 2, self._epochs, self._ledger, *head, piece)
+            pipe.evalsha(self._scripts[self.WRITE], 2, self._epochs, self._ledger, *head, piece, *self._keep)
         answers = {answer.decode() for answer in pipe.execute()}
         self._check(client, answers)
         if note and answers == {"written"} and self._guarantee != "at-most-once":
@@ -139,7 +141,8 @@ class RedisStore(Store):
     def _lost(self) -> StoreLost:
         return StoreLost(
             f"{self._target.label} lost rows that were written",
-            why=f"Redis at {_place(self._url)} came back empty, or as it was before: it does not keep all it is given",
+            why=f"Redis at {redis_link.place(self._url)} came back empty, or as it was before: "
+            "it does not keep all it is given",
             fix=f"`headrace rebuild {self._target.label}` fills it again; `appendfsync always` in Redis prevents it",
         )
 
@@ -153,7 +156,7 @@ class RedisStore(Store):
 
     def _take(self, client: redis.Redis, *, again: bool) -> None:
         """Scripts are loaded with each connection, and its number is new."""
-        self._scripts = {text: client.script_load(text) for text in (TAKE, WRITE)}
+        self._scripts = {text: client.script_load(text) for text in (TAKE, self.WRITE)}
         call = self._scripts[TAKE], 1, self._epochs, self._owner
         said = client.evalsha(*call, self._number, self._name, int(again)).decode()
         if said == "lost" and self._guarantee == "at-most-once":
@@ -162,34 +165,11 @@ class RedisStore(Store):
         self._number, self._client = int(said), client
 
     def _made(self) -> redis.Redis:
-        # Once: the client would try again by itself, and repeat a call that may have been carried out.
-        how = {"socket_timeout": _TIMEOUT, "socket_connect_timeout": 3, "retry": Retry(NoBackoff(), 0)}
-        try:
-            return redis.Redis.from_url(self._url, **how)
-        except ValueError:  # its text may hold a piece of the password
-            raise StoreRefused(
-                f"{self._target.label} has no Redis",
-                why="the URL cannot be read",
-                fix="write redis://:password@host:port/0",
-            ) from None
+        return redis_link.connect(self._url, self._target.label, timeout=_TIMEOUT)
 
-    @contextmanager
-    def _told(self, done: str) -> Iterator[None]:
-        """Redis's errors in our words."""
-        try:
-            yield
-        except redis.RedisError as broken:
-            if _passes(broken):
-                raise StoreUnreachable(
-                    f"Redis at {_place(self._url)} does not answer",
-                    why=str(broken),
-                    fix="start it: `headrace up` if it is the embedded one; the setting redis.url says where it is",
-                ) from broken
-            raise StoreRefused(
-                f"{self._target.label} could not be {done}: Redis at {_place(self._url)} refused",
-                why=str(broken),
-                fix="correct what it says; the batch is not lost, and written then",
-            ) from broken
+    def _told(self, done: str) -> AbstractContextManager[None]:
+        fix = "correct what it says; the batch is not lost, and written then"
+        return redis_link.told(self._url, f"{self._target.label} could not be {done}", fix)
 
 
 def _check_server(client: redis.Redis, label: str, guarantee: Guarantee) -> None:
@@ -207,18 +187,3 @@ def _check_server(client: redis.Redis, label: str, guarantee: Guarantee) -> None
             why=f"it evicts keys that are in use (maxmemory-policy {told['maxmemory_policy']})",
             fix='set maxmemory-policy to noeviction, or say guarantee="at-most-once"',
         )
-
-
-def _passes(broken: Exception) -> bool:
-    """Whether it may work in a moment; a script that Redis has forgotten is loaded with the next connection."""
-    refused = redis.AuthenticationError, redis.exceptions.AuthorizationError
-    away = redis.ConnectionError, redis.TimeoutError, redis.exceptions.NoScriptError
-    return isinstance(broken, away) and not isinstance(broken, refused)
-
-
-def _place(url: str) -> str:
-    try:
-        found = urlsplit(url)
-        return f"{found.hostname or 'localhost'}:{found.port or 6379}"
-    except ValueError:
-        return "an address that cannot be read"

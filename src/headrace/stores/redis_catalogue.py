@@ -10,22 +10,25 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 from msgspec.json import decode, encode
+from msgspec.structs import replace
 from redis import Redis
 from redis.client import Pipeline
 
-from headrace.base.errors import TableMismatch
+from headrace.base.errors import StoreLost, TableMismatch, TableMissing
 from headrace.expr.types import Columns
-from headrace.model.target import RedisKeys
+from headrace.model.target import FeatureRows, RedisKeys
 from headrace.model.target import redis as declare
 
 CATALOGUE = "headrace_stores"
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """What is known of a store. `columns`: all it ever had, with their types. `lost`: Redis came back without rows."""
+    """What is known of a store. `columns`: all it ever had, with their types; of features just those they have, by what
+    they are in the row. `lost`: Redis came back without rows."""
 
     pattern: str
     columns: dict[str, str]
+    features: bool = False
     lost: bool = False
 
 
@@ -49,12 +52,29 @@ def is_lost(client: Redis, target: RedisKeys) -> bool:
 
 def mark_lost(client: Redis, target: RedisKeys, columns: Columns) -> None:
     """Until somebody rebuilds it."""
-    lost = Entry(pattern=target.name, columns={column.name: str(column.type) for column in columns}, lost=True)
-    client.hset(CATALOGUE, target.prefix, encode(lost))
+    client.hset(CATALOGUE, target.prefix, encode(replace(_new(target, columns), lost=True)))
+
+
+def check_written(client: Redis, target: FeatureRows, columns: Columns) -> None:
+    """Refuses to read features that nobody wrote, or that are others than these."""
+    found = client.hget(CATALOGUE, target.prefix)
+    if found is None:
+        raise TableMissing(f"{target.label} has no features yet", why="no flow has written them",
+                           fix="`headrace run` of the app that sends them there", where=target.where)  # fmt: skip
+    entry = decode(found, type=Entry)
+    _entry(target, columns, {target.prefix: entry})
+    if entry.lost:
+        raise StoreLost(f"{target.label} lost rows that were written", fix=f"`headrace rebuild {target.label}`")
+
+
+def _new(target: RedisKeys, columns: Columns) -> Entry:
+    words = dict(target.values) if isinstance(target, FeatureRows) else {}
+    here = {words.get(column.name, column.name): str(column.type) for column in columns}
+    return Entry(pattern=target.name, columns=here, features=isinstance(target, FeatureRows))
 
 
 def _entry(target: RedisKeys, columns: Columns, known: Mapping[str, Entry]) -> Entry:
-    here = {column.name: str(column.type) for column in columns}
+    new = _new(target, columns)
     for prefix, other in known.items():
         if prefix != target.prefix and (prefix.startswith(target.prefix) or target.prefix.startswith(prefix)):
             raise TableMismatch(
@@ -65,14 +85,18 @@ def _entry(target: RedisKeys, columns: Columns, known: Mapping[str, Entry]) -> E
             )
     there = known.get(target.prefix)
     if there is None:
-        return Entry(pattern=target.name, columns=here)
+        return new
     found = [
         f"{name} is {there.columns[name]} there, and {type} here"
-        for name, type in here.items()
+        for name, type in new.columns.items()
         if there.columns.get(name, type) != type
     ]
     if there.pattern != target.name:
         found.append(f"its key is {', '.join(declare(there.pattern).key)} there, and {', '.join(target.key)} here")
+    if there.features != new.features:
+        found.append(f"they hold {_held(there)} there, and {_held(new)} here")
+    elif new.features and list(there.columns) != list(new.columns):  # figures over old and new rows would be wrong
+        found.append(f"they remember {', '.join(there.columns)} there, and {', '.join(new.columns)} here")
     if found:
         raise TableMismatch(
             f"the keys {target.prefix}... cannot hold the rows of {target.label}",
@@ -80,4 +104,8 @@ def _entry(target: RedisKeys, columns: Columns, known: Mapping[str, Entry]) -> E
             fix=f"`headrace rebuild {target.label}` makes them anew out of the log; or begin with another word",
             where=target.where,
         )
-    return Entry(pattern=target.name, columns=there.columns | here, lost=there.lost)
+    return replace(there, columns=there.columns | new.columns)
+
+
+def _held(entry: Entry) -> str:
+    return "features" if entry.features else "rows"

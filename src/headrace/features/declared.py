@@ -1,0 +1,72 @@
+"""The features that an app declares, found by name, and where their rows are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+
+from headrace.base.duration import show
+from headrace.base.errors import BadStore, UsageError
+from headrace.expr.types import Columns
+from headrace.model.app import App
+from headrace.model.declared import Node
+from headrace.model.featured import Featured
+from headrace.model.output import Output
+from headrace.model.remembered import example
+
+
+def all_features(app: App) -> dict[str, Featured]:
+    """Those that reach an output, by name."""
+    found: dict[str, Featured] = {}
+    for output in app.outputs:
+        if output.remembers is not None:
+            found.setdefault(output.remembers.name, output.remembers)
+        for node in _before(output.of):
+            if isinstance(node, Featured):
+                found.setdefault(node.name, node)
+    return found
+
+
+def named(app: App, name: str) -> Featured:
+    known = all_features(app)
+    if name not in known:
+        near = get_close_matches(name, known, 1)
+        raise UsageError(
+            f"{app.name} has no features {name!r}",
+            why=f"it has {', '.join(known)}" if known else "no output of it comes from app.features(...)",
+            fix=f"did you mean {near[0]!r}?" if near else "",
+        )
+    return known[name]
+
+
+def told(features: Featured) -> Columns:
+    """What can be told anew: all but which rows of the log a vector was told of."""
+    return features.features[:-1] if features.seen else features.features
+
+
+def kept(outputs: Iterable[Output], features: Featured) -> tuple[Output, ...]:
+    """The outputs that keep the rows of these features online, for each of their streams one."""
+    own = [output for output in outputs if output.remembers is not None and output.remembers.name == features.name]
+    if not own:
+        raise BadStore(f"{features.name} is not kept online", why="no output sends what it remembers to Redis",
+                       fix=example(features), where=features.where)  # fmt: skip
+    first = own[0].remembers
+    assert first is not None
+    if _needs(first) != _needs(features):
+        raise BadStore(f"{own[0].target.label} keeps other rows than {features.name} needs",
+                       why=f"it was declared with {_needs(first)}, and is asked for with {_needs(features)}",
+                       fix="declare the features alike in both apps", where=features.where)  # fmt: skip
+    return tuple(own[: len(features.inputs)])
+
+
+def _needs(features: Featured) -> str:
+    """What of each row, for how long."""
+    streams = range(len(features.inputs))
+    asked = "; ".join(", ".join(map(str, features.shown(number))) for number in streams)
+    return f"{asked} over {show(features.reach)}, ttl {show(features.ttl)}"
+
+
+def _before(node: Node) -> Iterator[Node]:
+    yield node
+    for of in node.inputs:
+        yield from _before(of)

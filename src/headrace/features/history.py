@@ -1,0 +1,104 @@
+"""The rows of a stream as the lake keeps them: which table has them, and what the stream makes of them on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from headrace.base.errors import BadStore, DoesNotFit
+from headrace.expr import compile
+from headrace.model.declared import Filter, Node, Project, Read
+from headrace.model.featured import Featured
+from headrace.model.output import Output
+from headrace.model.target import LakeTable
+from headrace.stores import lake_rows
+
+Evaluate = Callable[[Any], Any]
+Passed = Filter | Project | Featured
+"""Steps that keep a row the row it was: same time, same place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Where a stream's rows are: a table of the lake with their time in a column, and the steps from there to the
+    stream."""
+
+    table: str
+    time: str
+    steps: tuple[Passed, ...]
+
+
+def find(stream: Node, outputs: Iterable[Output]) -> Kept:
+    """The table that has the stream's rows, or those that it is made of by conditions and selects."""
+    tables = [output for output in outputs if isinstance(output.target, LakeTable) and output.form == "rows"]
+    steps: list[Passed] = []
+    node = stream
+    while isinstance(node, Passed):
+        steps.append(node)
+        node = node.of
+    if isinstance(node, Read):
+        for place in range(len(steps), -1, -1):  # the longest way from the source is the surest: all columns are there
+            at = node if place == len(steps) else steps[place]
+            time = node.event.time
+            for output in tables:
+                if _same(output.of, at) and any(column.name == time for column in at.columns):
+                    return Kept(table=output.target.name, time=time, steps=tuple(reversed(steps[:place])))
+    raise BadStore(
+        f"the lake does not keep the rows of {stream.name or 'the stream'}",
+        why="no output of the app sends them there as they come, dated by a column of their own",
+        fix='keep the source: payments.to(hr.lake("payments", partition="day(at)"))',
+        where=stream.where,
+    )
+
+
+def rows(
+    kept: Kept, lake: Path, wanted: Sequence[Any], since: datetime, until: datetime
+) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """Of each row in [since, until] its time in micros, and what these expressions over the stream's columns say. What
+    the stream filters, or makes a dead letter of, is left out."""
+    import pyarrow as pa
+
+    places: dict[str, int] = {}
+    read: Callable[[Any], Evaluate] = lambda ref: itemgetter(places.setdefault(ref.name, len(places)))  # noqa: E731
+    conditions: list[Evaluate] = []
+    for step in kept.steps:
+        if isinstance(step, Filter):
+            conditions.append(compile(step.condition, read))
+        else:
+            read = _through(step, read)
+    values = [compile(one, read) for one in wanted]
+    columns = list(dict.fromkeys([*places, kept.time]))
+    found = lake_rows.read(lake, kept.table, columns, time=kept.time, since=since, until=until)
+    times = found[kept.time].cast(pa.int64()).to_pylist()
+    for time, row in zip(times, zip(*(found[name].to_pylist() for name in columns), strict=True), strict=True):
+        with suppress(DoesNotFit):
+            if all(condition(row) for condition in conditions):
+                yield time, tuple([value(row) for value in values])
+
+
+def _through(step: Project | Featured, read: Callable[[Any], Evaluate]) -> Callable[[Any], Evaluate]:
+    """How a column that comes out of a step is read from a row that went in."""
+    if isinstance(step, Project):
+        named = dict(step.values)
+        return lambda ref: compile(named[ref.name], read)
+    before = {column.name for column in step.of.columns}
+
+    def passed(ref: Any) -> Evaluate:
+        if ref.name not in before:
+            raise BadStore(f"{ref.name} is a feature of {step.name}, and the lake keeps only its rows",
+                           why="features over features are told by the stream alone", where=step.where)  # fmt: skip
+        return read(ref)
+
+    return passed
+
+
+def _same(one: Node, other: Node) -> bool:
+    """Whether it is one stream; of two apps that read a topic each has its own handle."""
+    if isinstance(one, Read) and isinstance(other, Read):
+        return one.event.topic == other.event.topic
+    return one is other

@@ -1,0 +1,116 @@
+"""Features in Redis: for each key a sorted set of the rows that are remembered of it, and how they are read again.
+
+A member is a row as JSON, [time, id, value, ...]; its score is its time, by which Redis orders and trims. Times are
+micros, and a score holds them exactly until 2255. A row that is written again is the same member, and changes nothing.
+
+    > ZRANGE card:c1 0 -1
+    [1793700000000000,"p1","12.50","CH"]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import pyarrow as pa
+from msgspec.json import Decoder
+from msgspec.msgpack import encode
+
+from headrace.base.clock import MICROSECOND, micros
+from headrace.expr.types import TIME, Columns, ListType, Type
+from headrace.model.output import Guarantee
+from headrace.model.target import EVENT_TIME, ID, FeatureRows
+from headrace.stores import redis_catalogue, redis_link, staged, wire
+from headrace.stores.redis import RedisStore
+from headrace.stores.redis_rows import PIECE, key_texts
+from headrace.stores.redis_scripts import ADD
+from headrace.stores.store import Batch
+
+Member = list[Any]
+"""A remembered row: time, id, values."""
+
+_TIMEOUT = 1.0
+_decode = Decoder(list[Member]).decode
+
+
+class RedisSets(RedisStore):
+    """`ZRANGE card:c1 0 -1` gives the rows that are remembered of the card."""
+
+    WRITE = ADD
+
+    def __init__(self, url: str, target: FeatureRows, columns: Columns, guarantee: Guarantee = "exactly-once") -> None:
+        super().__init__(url, target, columns, guarantee)
+        self._rows = target
+        self._keep = (*self._keep, _micros(target.reach), _micros(target.lateness), target.rows)
+
+    def _pieces(self, batch: Batch) -> list[bytes]:
+        return pieces_of(batch, self._rows, self._columns)
+
+
+class SetReader:
+    """Reads the sets of keys, of one store or of several that share their keys; threads may share it."""
+
+    def __init__(self, url: str, sets: Sequence[tuple[FeatureRows, Columns]]) -> None:
+        self._url = url
+        self._sets = sets
+        self._label = sets[0][0].label
+        self._client = redis_link.connect(url, self._label, timeout=_TIMEOUT)
+        self._checked = False
+
+    def read(self, keys: Sequence[Sequence[Any]]) -> list[tuple[list[Member], ...]]:
+        """For each key its members in every store, by time, all in one round trip. A key is the values of its columns,
+        in the order of the pattern."""
+        with redis_link.told(self._url, f"{self._label} could not be read", "correct what it says"):
+            if not self._checked:
+                for target, columns in self._sets:
+                    redis_catalogue.check_written(self._client, target, columns)
+                self._checked = True
+            columns_of_keys = [list(column) for column in zip(*keys, strict=True)]
+            pipe = self._client.pipeline(transaction=False)
+            for names in zip(*(key_texts(target.name, columns_of_keys) for target, _ in self._sets), strict=True):
+                for name in names:
+                    pipe.zrange(name, 0, -1)
+            found = map(_members, pipe.execute())
+            return list(zip(*[found] * len(self._sets), strict=True))
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def pieces_of(batch: Batch, target: FeatureRows, columns: Columns) -> list[bytes]:
+    """All rows in pieces, each a MessagePack list of key, [time, member, time, member, ...], key, ..."""
+    found = staged.read(batch.files, target, columns)
+    written = {column.name: _values(found[column.name], column.type) for column in columns}
+    times, ids = found[EVENT_TIME].to_pylist(), written[target.id] if target.id else found[ID].to_pylist()
+    values = zip(times, ids, *(written[name] for name, _ in target.values), strict=True)
+    types = {column.name: column.type for column in columns}
+    keys = key_texts(target.name, [wire.values(found[name], types[name]) for name in target.key])
+    rows = sorted(zip(keys, times, (wire.json(row).decode() for row in values), strict=True), key=itemgetter(0))
+    return [_piece(rows[at : at + PIECE]) for at in range(0, len(rows), PIECE)]
+
+
+def _piece(rows: Sequence[tuple[str, int, str]]) -> bytes:
+    flat: list[Any] = []
+    for key, own in groupby(rows, itemgetter(0)):
+        flat += [key, [one for _, time, member in own for one in (time, member)]]
+    return encode(flat)
+
+
+def _values(column: pa.ChunkedArray, type: Type) -> list[Any]:
+    """In the wire form, but times as micros: they are counted with, not looked at."""
+    if type == TIME:
+        return column.cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
+    if isinstance(type, ListType) and type.item == TIME:
+        return [None if some is None else [micros(one) for one in some] for some in column.to_pylist()]
+    return wire.values(column, type)
+
+
+def _members(found: list[bytes]) -> list[Member]:
+    return _decode(b"[" + b",".join(found) + b"]")
+
+
+def _micros(value: timedelta) -> int:
+    return value // MICROSECOND

@@ -1,0 +1,90 @@
+"""An app whose features are kept: what the reference writes to its stores is put into a real Redis and a real lake."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import write_deltalake
+
+import headrace as hr
+from headrace.base.clock import micros
+from headrace.base.ids import random_id
+from headrace.features.reader import FeatureReader
+from headrace.model.features import Features
+from headrace.model.target import EVENT_TIME, ID, FeatureRows
+from headrace.stores import arrow
+from headrace.stores.redis_sets import RedisSets
+from headrace.stores.store import Batch
+
+
+@hr.event(topic="payments", key="card_id", time="at", id="payment_id")
+class Payment:
+    payment_id: str
+    card_id: str
+    amount: hr.Money
+    country: str | None
+    fraud: int
+    at: datetime
+
+
+@hr.event(topic="labels", key="card_id", time="at")
+class Label:
+    card_id: str
+    fraud: int
+    at: datetime
+
+
+class Keeping:
+    """A bank with one set of features, its stores filled as a flow would."""
+
+    def __init__(self, folder: Path, redis: str) -> None:
+        self.folder, self.redis = folder, redis
+        self.prefix = f"t{random_id()[:12]}"
+        self.app = hr.App("bank")
+        self.payments = self.app.stream(Payment, disorder="0 s")
+        self.payments.to(hr.lake("payments"))
+        self.labels = self.app.stream(Label, disorder="0 s")
+        self.labels.to(hr.lake("labels"))
+        self.batches = 0
+
+    def keep(self, card: Features) -> FeatureReader:
+        """Declares where they are kept, and reads them."""
+        card.to(hr.redis(f"{self.prefix}:{{card_id}}"))
+        card.vectors.to(self.app.topic("vectors"))
+        return self.reader(card)
+
+    def reader(self, card: Features) -> FeatureReader:
+        return FeatureReader(card.node, self.app.outputs, redis=lambda: self.redis, lake=self.folder / "lake")
+
+    def run(self, events: list[Any]) -> list[Any]:
+        """The vectors that the reference tells of payments, one by one; stores are filled on the way."""
+        with hr.testing.run(self.app, now=max(event.at for event in events)) as t:
+            for event in events:
+                t.send(event)
+            self._fill(t)
+            return list(t.read("vectors"))
+
+    def _fill(self, t: Any) -> None:
+        for output in self.app.outputs:
+            label = output.target.label
+            if not label.startswith(("redis:", "lake:")):
+                continue
+            columns, rows, records = output.of.columns, t.read(label), t.records(label)
+            fields = arrow.fields(columns)
+            made = {f.name: pa.array([getattr(row, f.name) for row in rows], f.type) for f in fields}
+            if isinstance(output.target, FeatureRows):
+                made[EVENT_TIME] = pa.array([micros(record.time) for record in records])
+                made[ID] = pa.array([record.id for record in records])
+                file = self.folder / f"{random_id()}.parquet"
+                pq.write_table(pa.table(made), file)
+                store = RedisSets(self.redis, output.target, columns)
+                store.open("bank/v1/payments")
+                store.commit(Batch(flow="bank/v1/payments/q", number=self.batches, files=(file,)))
+                store.close()
+                self.batches += 1
+            else:
+                write_deltalake(str(self.folder / "lake" / output.target.name), pa.table(made), mode="append")
