@@ -21,9 +21,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 /** `id` names the flow, to the broker and in the topic of commits. `weaker`: the guarantee of topics that are written
   * at-least-once or at-most-once; all others, and dead letters with them, exactly-once. `stores`: their labels, in the
   * order they are committed in; `staged`: the folder of their rows. `planned`: the newest batch that the checkpoint knew
-  * when the run was started. */
+  * when the run was started. `known`: runs that the flow may be taken from; None: from whoever has it. */
 case class SinkSpec(id: String, commits: String, weaker: Map[String, String], stores: Seq[String], staged: String,
-    planned: Long, kafka: Map[String, String])
+    planned: Long, known: Option[Set[String]], kafka: Map[String, String])
 
 object SinkSpec {
   def parse(options: CaseInsensitiveStringMap): SinkSpec = {
@@ -31,7 +31,9 @@ object SinkSpec {
     val kafka = options.asCaseSensitiveMap.asScala.collect { case (k, v) if k.startsWith("kafka.") => k.drop(6) -> v }
     val weaker = o.get("weaker").properties.asScala.map(e => e.getKey -> e.getValue.asText)
     val stores = o.get("stores").elements.asScala.map(_.asText).toSeq
-    SinkSpec(o.get("id").asText, o.get("commits").asText, weaker.toMap, stores, o.get("staged").asText, o.get("planned").asLong, kafka.toMap)
+    val known = Option(o.get("known")).map(_.elements.asScala.map(_.asText).toSet)
+    SinkSpec(o.get("id").asText, o.get("commits").asText, weaker.toMap, stores, o.get("staged").asText,
+      o.get("planned").asLong, known, kafka.toMap)
   }
 }
 

@@ -7,6 +7,9 @@ import java.util.concurrent.ConcurrentHashMap
 trait StoreCommits {
   /** Commits the files of a batch to the flow's n-th store; `files` are paths, a line each. Gives "" or "code: what". */
   def commit(flow: String, batch: Long, store: Int, files: String): String
+
+  /** A batch is committed everywhere, and nobody waits. */
+  def tidy(): Unit
 }
 
 /** Those of this JVM's queries, by the folder that their rows are staged in. */
@@ -15,6 +18,7 @@ object StoreCommits {
 
   def join(folder: String, stores: StoreCommits): Unit = known.put(folder, stores)
   def leave(folder: String): Unit = known.remove(folder)
+  def tidy(folder: String): Unit = known.get(folder).tidy()
 
   /** Raises what the store refused, under the code of the Python error. */
   def commit(folder: String, flow: String, batch: Long, store: Int, files: Seq[String]): Unit = {

@@ -69,6 +69,8 @@ class Transaction(spec: SinkSpec, query: String, val run: String, val files: Opt
     try {
       opened.initTransactions()
       val tokens = commits.read()
+      // Long after this run was started, maybe: the first batch of a flow without records comes late.
+      if (spec.known.exists(!_.contains(tokens.get(owner).fold("")(_.run)))) throw taken
       committed = tokens.get(written).map(_.batch).getOrElse(Never)
       // Its batches would be taken for those that were written, and hold other rows.
       if (committed > spec.planned) throw new LogTrouble("state-behind",
@@ -135,6 +137,7 @@ class Transaction(spec: SinkSpec, query: String, val run: String, val files: Opt
       Failpoint.reach("after-commit", number)(())
     }
     files.foreach(_.remove(number))
+    if (staged.nonEmpty) StoreCommits.tidy(spec.staged)
   })
 
   /** A task failed. Were it run again, the transaction would hold its rows twice. */
@@ -172,11 +175,13 @@ class Transaction(spec: SinkSpec, query: String, val run: String, val files: Opt
     case large: RecordTooLargeException => LogSink.trouble(large)
   }.getOrElse(LogSink.trouble(e))
 
+  private def taken = new LogTrouble("fenced", s"another driver has taken over ${spec.id}")
+
   /** The broker takes nothing more from this producer: someone else has the flow, or the transaction was too slow. */
   private def lost(e: Throwable): LogTrouble = {
-    val taken = Try(commits.read()).toOption.flatMap(_.get(owner)).exists(_.run != run)
+    val another = Try(commits.read()).toOption.flatMap(_.get(owner)).exists(_.run != run)
     val found =
-      if (taken) new LogTrouble("fenced", s"another driver has taken over ${spec.id}")
+      if (another) taken
       else new LogTrouble("transaction-expired",
         s"the broker gave up a transaction of ${spec.id}: it was open for more than ${Timeout.toMinutes} minutes")
     found.initCause(e)

@@ -22,6 +22,7 @@ from headrace.base.settings import Settings
 from headrace.log import topics
 from headrace.log.broker import Broker
 from headrace.log.read import read
+from headrace.spark import commits
 from headrace.spark.commits import commits_topic
 from headrace.spark.query import Running, check_master, start
 from headrace.spark.session import Spark
@@ -60,6 +61,16 @@ def broken(flowing: Flowing, instant: str) -> None:
     """A run that breaks there."""
     with breaking(flowing.spark, instant), pytest.raises(Exception, match=f"failpoint {instant}"):
         start(flowing.spark, flowing.job("history")).awaitTermination()
+
+
+def take_over(broker: Broker, flow: str, *, run: str) -> Any:
+    """As a driver of that run does; gives its producer."""
+    producer = broker.producer({"transactional.id": flow})
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce(commits_topic(flow.split("/")[0]).name, json.dumps({"batch": 0, "run": run}), flow)
+    producer.commit_transaction()
+    return producer
 
 
 def all_of(broker: Broker, topic: str) -> list[Any]:
@@ -177,11 +188,7 @@ def test_a_driver_that_starts_its_query_again_does_not_take_the_flow_back(
     try:
         flowing.send(*visits(event, 0, 10))
         until(lambda: len(flowing.rows(f"{topic}-out")) == 10, every=0.2)
-        other = broker.producer({"transactional.id": job.id})
-        other.init_transactions()
-        other.begin_transaction()
-        other.produce(commits_topic(topic).name, json.dumps({"batch": 0, "run": "another"}), job.id)
-        other.commit_transaction()
+        other = take_over(broker, job.id, run="another")
         with breaking(spark, "before-rows"):
             flowing.send(*visits(event, 10, 20))
             until(lambda: running.error)
@@ -193,6 +200,42 @@ def test_a_driver_that_starts_its_query_again_does_not_take_the_flow_back(
     finally:
         running.stop()
     assert [row["spent"] for row in flowing.rows(f"{topic}-out")] == list(range(11))
+
+
+def test_a_driver_that_waited_for_its_first_record_does_not_take_the_flow_from_a_later_one(
+    spark: Spark, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    flowing = flowing_on(spark, broker, topic, tmp_path)
+    running = Running(spark, flowing.job("live"), lambda _: None)
+    try:
+        until(lambda: running.snapshot.state == "running")
+        take_over(broker, flowing.job("live").id, run="another")
+        flowing.send(*visits(flowing.event.cls, 0, 10))
+        until(lambda: running.error)
+        assert isinstance(running.error, Fenced)
+    finally:
+        running.stop()
+    assert flowing.rows(f"{topic}-out") == []
+
+
+def test_a_transaction_that_the_broker_gave_up_is_tried_again(
+    spark: Spark, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    """To a driver it looks as if somebody took its id, and no other driver is there."""
+    flowing = flowing_on(spark, broker, topic, tmp_path)
+    event, seen = flowing.event.cls, list[str]()
+    running = Running(spark, flowing.job("live"), lambda snapshot: seen.append(snapshot.error))
+    try:
+        flowing.send(*visits(event, 0, 10))
+        until(lambda: len(flowing.rows(f"{topic}-out")) == 10, every=0.2)
+        commits.take_over(broker, flowing.job("live").id)
+        flowing.send(*visits(event, 10, 20))
+        until(lambda: running.error or len(flowing.rows(f"{topic}-out")) == 20, every=0.2)
+    finally:
+        running.stop()
+    assert running.error is None
+    assert any("[transaction-expired]" in error and "the batch is tried again" in error for error in seen)
+    assert [row["spent"] for row in flowing.rows(f"{topic}-out")] == list(range(20))
 
 
 def test_a_master_whose_tasks_run_elsewhere_is_refused(

@@ -27,6 +27,7 @@ from headrace.spark.session import Spark
 from headrace.spark.storing import storing
 from headrace.stack import stack as embedded
 from headrace.stack.stack import Addresses
+from headrace.stores.lake import LakeStore
 from tests.spark.flowing import Flowing, until
 from tests.spark.test_restart import oracle
 
@@ -107,6 +108,21 @@ def check(flowing: Flowing, reader: Reader, app: hr.App, rows: list[Any]) -> Non
     ]
     assert reader.lake() == reader.files() == Counter(row.visit for row in rows)
     assert len(set(flowing.ids(f"{app.name}-sessions"))) == len(flowing.ids(f"{app.name}-sessions"))
+
+
+def test_a_lake_is_tidied_when_readers_of_topics_have_the_batch(
+    spark: Spark, broker: Broker, settings: Settings, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = hr.App(topic)
+    stream = app.stream(event_on(topic), disorder="0 s")
+    stream.to(app.topic(f"{topic}-out", partitions=1))
+    stream.to(hr.lake(named(topic)))
+    flowing = Flowing(spark, broker, tmp_path, app, settings=settings)
+    flowing.send(*visits(flowing.event.cls, 0, 10))
+    read: list[int] = []
+    monkeypatch.setattr(LakeStore, "tidy", lambda _: read.append(len(flowing.rows(f"{topic}-out"))))
+    flowing.history()
+    assert read == [10]
 
 
 def test_one_flow_writes_every_store_and_a_topic(

@@ -26,9 +26,7 @@ def redis_url(settings: Settings) -> str:
 @contextmanager
 def killed(settings: Settings, part: str) -> Iterator[None]:
     """Kills a server as kill -9 does; it is started again while the block runs."""
-    (pid,) = (found.pid for found in embedded.status(settings.home) if found.name == part)
-    assert pid is not None
-    server = psutil.Process(pid)
+    server = server_of(settings, part)
     server.kill()
     server.wait(10)
     again = Thread(
@@ -39,3 +37,23 @@ def killed(settings: Settings, part: str) -> Iterator[None]:
         yield
     finally:
         again.join()
+
+
+@contextmanager
+def frozen(settings: Settings, part: str) -> Iterator[None]:
+    """A server and all its processes stand still while the block runs."""
+    server = server_of(settings, part)
+    those = [server, *server.children(recursive=True)]
+    for process in those:
+        process.suspend()
+    try:
+        yield
+    finally:
+        for process in those:
+            process.resume()
+
+
+def server_of(settings: Settings, part: str) -> psutil.Process:
+    (pid,) = (found.pid for found in embedded.status(settings.home) if found.name == part)
+    assert pid is not None
+    return psutil.Process(pid)

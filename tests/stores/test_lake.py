@@ -277,6 +277,7 @@ def test_small_files_become_large_ones_and_no_reader_loses_its_files(
         os.utime(lakes.path / name, (left, left))
     for number in range(12):
         made.commit(lakes.batch(number, [{"k": "a", "n": number}]))
+        made.tidy()
         first = lakes.table if number == 3 else first
     assert len(_uris(lakes)) <= 3
     assert [r["n"] for r in by_key(lakes.rows())] == list(range(12))
@@ -302,6 +303,7 @@ def test_joined_files_have_the_same_rows(
     made.open(OWNER)
     monkeypatch.setattr(store, "TIDY_EVERY", 1)
     made.commit(lakes.batch(3, [one | {"city": "Ulm"} for one in given], columns=more))
+    made.tidy()
 
     expected = [one | {"city": city} for one in given for city in (None, None, None, "Ulm")]
     assert sorted(lakes.rows(more), key=repr) == sorted(expected, key=repr)
@@ -321,6 +323,7 @@ def test_two_flows_write_and_tidy_at_once(
         made.open(f"bank/v1/{name}")
         for number in range(15):
             made.commit(bench.batch(number, [{"k": f"{name}{number}", "n": number}], flow=name))
+            made.tidy()
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(flow, ["one", "other"]))

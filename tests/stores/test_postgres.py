@@ -15,10 +15,11 @@ from headrace.base.settings import Settings
 from headrace.expr.types import Columns, ListType
 from headrace.model.output import Guarantee
 from headrace.model.target import PostgresTable, Target, postgres
+from headrace.stores import away, postgres_line
 from headrace.stores.postgres import PostgresStore, _passes
 from headrace.stores.store import Store
 from tests.stores.bench import SMALL, Bench, Row, by_key, from_wire
-from tests.stores.conftest import killed
+from tests.stores.conftest import frozen, killed
 from tests.stores.contract import A, Appended, B, C, Keyed
 
 CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'headrace %'"
@@ -217,3 +218,27 @@ def test_a_server_that_is_killed_is_waited_for_and_has_all_it_took(bench: Postgr
         store.commit(bench.batch(1, [B]))
     store.commit(bench.batch(1, [C]))
     assert by_key(bench.rows()) == [A, B]
+
+
+def test_a_server_that_stands_still_is_away_and_has_the_batch_once_it_moves(
+    bench: PostgresBench, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_line, "SILENCE", 0.2)
+    monkeypatch.setattr(away, "PATIENCE", 1)
+    store = bench.store()
+    store.commit(bench.batch(0, [A]))
+    with frozen(settings, "postgres"), pytest.raises(StoreUnreachable, match="does not answer"):
+        store.commit(bench.batch(1, [B]))
+    store.open("bank/v1/spend")
+    store.commit(bench.batch(1, [B]))
+    assert by_key(bench.rows()) == [A, B]
+
+
+def test_a_server_that_is_only_slow_is_waited_for(bench: PostgresBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_line, "SILENCE", 0.1)
+    store = bench.store()
+    body = "BEGIN PERFORM pg_sleep(1); RETURN NEW; END"
+    run(bench, f"CREATE FUNCTION {bench.name}_slow() RETURNS trigger LANGUAGE plpgsql AS '{body}'")
+    run(bench, f"CREATE TRIGGER slow BEFORE INSERT ON {bench.name} FOR EACH ROW EXECUTE FUNCTION {bench.name}_slow()")
+    store.commit(bench.batch(0, [A]))
+    assert bench.rows() == [A]

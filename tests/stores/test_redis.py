@@ -18,11 +18,13 @@ from headrace.expr.types import INT, TEXT, Column, Columns
 from headrace.model.output import Guarantee
 from headrace.model.target import RedisKeys, Target
 from headrace.model.target import redis as declare
+from headrace.stores import away
+from headrace.stores import redis as module
 from headrace.stores.redis import RedisStore
 from headrace.stores.redis_rows import key_texts
 from headrace.stores.store import Store
 from tests.stores.bench import SMALL, Bench, Row, by_key, from_wire
-from tests.stores.conftest import killed
+from tests.stores.conftest import frozen, killed
 from tests.stores.contract import A, B, C, Keyed
 
 
@@ -206,13 +208,21 @@ def test_one_that_is_only_a_cache_goes_on(bench: RedisBench, client: redis.Redis
     assert by_key(bench.rows()) == [C]
 
 
-def test_a_redis_that_evicts_keys_is_refused(bench: RedisBench, client: redis.Redis) -> None:
+@pytest.mark.parametrize(("policy", "ttl"), [("allkeys-lru", None), ("volatile-lru", "1 h")])
+def test_a_redis_that_evicts_keys_is_refused(
+    bench: RedisBench, client: redis.Redis, policy: str, ttl: str | None
+) -> None:
     client.config_set("maxmemory", "1gb")
-    client.config_set("maxmemory-policy", "allkeys-lru")
+    client.config_set("maxmemory-policy", policy)
+    target = declare(f"{bench.name}:{{k}}", ttl=ttl)
     try:
         with pytest.raises(StoreRefused, match="evicts keys"):
+            RedisStore(bench.url, target, SMALL).open("bank/v1/spend")
+        cache = RedisStore(bench.url, target, SMALL, "at-most-once")
+        cache.open("bank/v1/spend")
+        cache.close()
+        if ttl:  # it takes only keys that expire
             bench.store()
-        bench.store(guarantee="at-most-once")
     finally:
         client.config_set("maxmemory-policy", "noeviction")
         client.config_set("maxmemory", "0")
@@ -224,4 +234,17 @@ def test_a_server_that_is_killed_is_waited_for_and_has_all_it_took(bench: RedisB
     with killed(settings, "redis"):
         store.commit(bench.batch(1, [B]))
     store.commit(bench.batch(1, [C]))
+    assert by_key(bench.rows()) == [A, B]
+
+
+def test_a_server_that_stands_still_is_away_and_has_the_batch_once_it_moves(
+    bench: RedisBench, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_TIMEOUT", 0.5)
+    monkeypatch.setattr(away, "PATIENCE", 0.6)
+    store = bench.store()
+    store.commit(bench.batch(0, [A]))
+    with frozen(settings, "redis"), pytest.raises(StoreUnreachable, match="does not answer"):
+        store.commit(bench.batch(1, [B]))
+    store.commit(bench.batch(1, [B]))
     assert by_key(bench.rows()) == [A, B]

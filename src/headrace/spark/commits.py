@@ -67,8 +67,9 @@ class Turn:
         self._broker, self._topic, self._flow = broker, commits_topic(app).name, flow
         self._known: set[str] = set()  # the run that had the flow before us, and our own
 
-    def check(self) -> None:
-        """Before a query is started. Raises Fenced."""
+    def check(self) -> frozenset[str]:
+        """Before a query is started, and its stores are taken. Gives the runs that it may take the flow from: the sink
+        looks again when the first batch comes, which may be much later. Raises Fenced."""
         holder = self._holder()
         if self._known and holder and holder not in self._known:
             raise Fenced(
@@ -77,6 +78,7 @@ class Turn:
                 fix="keep one of the two drivers; run the other under another version",
             )
         self._known.add(holder)
+        return frozenset(self._known)
 
     def took(self, run: str) -> None:
         """A query of ours was started."""

@@ -40,12 +40,14 @@ def commit_log(
     stores: Sequence[str] = (),
     staged: str = "",
     planned: int,
+    known: frozenset[str] | None = None,
 ) -> Any:
     """The same exactly once, in micro-batches on a local master: a batch is one transaction.
 
     `id` names the flow to the broker; `commits` is the topic that keeps its last batch; `weaker` are the topics that
     ask for another guarantee. `stores` are the labels of stores that get rows too, by way of the folder `staged`; the
-    frame has the columns that jvm/CommitSink.scala names. `planned` is the newest batch that the checkpoint knows.
+    frame has the columns that jvm/CommitSink.scala names. `planned` is the newest batch that the checkpoint knows;
+    `known` are the runs that the flow may be taken from.
     """
     spec = {
         "id": id,
@@ -54,7 +56,7 @@ def commit_log(
         "stores": list(stores),
         "staged": staged,
         "planned": planned,
-    }
+    } | ({} if known is None else {"known": sorted(known)})
     writer = writer.format(SINK).option("spec", json.dumps(spec))
     for name, value in client.items():
         writer = writer.option(f"kafka.{name}", value)

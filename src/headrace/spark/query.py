@@ -122,8 +122,9 @@ def id_of(plan: Plan, flow: Flow) -> str:
     return f"{plan.app}/{plan.version}/{flow.name}"
 
 
-def start(spark: Spark, job: Job) -> Any:
-    """Starts the flow's query, inside `storing` if it writes stores; gives PySpark's StreamingQuery."""
+def start(spark: Spark, job: Job, known: frozenset[str] | None = None) -> Any:
+    """Starts the flow's query, inside `storing` if it writes stores; gives PySpark's StreamingQuery. `known`: the runs
+    that it may take the flow from; None: from whoever has it."""
     client = java_client(job.broker)
     if job.mode == "realtime":
         _check_interval(spark, job)
@@ -151,6 +152,7 @@ def start(spark: Spark, job: Job) -> Any:
                 stores=[store.target.label for store in job.flow.stores],
                 staged=str(job.checkpoint.staged),
                 planned=max(SparkFiles(folder=job.checkpoint.spark).planned(), default=-1),
+                known=known,
             )
         else:
             write_log(spark, writer, roomy, realtime=job.mode == "realtime")
@@ -296,10 +298,9 @@ class Running:
         """One life of the query; None when it ended as it should."""
         job = self.job
         try:
-            if job.commits:
-                self._turn.check()
+            known = self._turn.check() if job.commits else None
             with storing(self.spark, job.stores, job.id, job.checkpoint.staged) as stores:
-                return self._live(start(self.spark, job), stores)
+                return self._live(start(self.spark, job, known), stores)
         except HeadraceError as broken:
             return broken
 

@@ -34,6 +34,10 @@ class Storing:
             return ""
         return f"{self.error.code}: {self.error.what}"
 
+    def tidy(self) -> None:
+        for store in self._stores:
+            store.tidy()
+
     class Java:
         implements = ("headrace.StoreCommits",)
 

@@ -75,7 +75,6 @@ class LakeStore(Store):
             else:
                 self._append(batch)
         reach("lake-after-commit", batch.number)
-        self._tidy()
 
     def drop(self) -> None:
         with self._errors():
@@ -249,9 +248,8 @@ class LakeStore(Store):
                 if not left:
                     raise
 
-    def _tidy(self) -> None:
-        """Now and then small files are made into large ones, and what no reader can need any more is removed. The batch
-        is there already, so what fails here fails nothing else, and is tried again later."""
+    def tidy(self) -> None:
+        """Now and then small files are made into large ones, and what no reader can need any more is removed."""
         from deltalake.exceptions import DeltaError
 
         table = self._opened

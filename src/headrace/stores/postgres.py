@@ -22,6 +22,7 @@ from headrace.model.target import PostgresTable
 from headrace.stores import postgres_table
 from headrace.stores.away import patiently
 from headrace.stores.failpoint import reach
+from headrace.stores.postgres_line import Line
 from headrace.stores.postgres_rows import Rows, rows_of
 from headrace.stores.store import Batch, Store, fenced
 
@@ -43,10 +44,6 @@ _END_OTHERS = """
     WHERE starts_with(application_name, %s) AND pid <> pg_backend_pid()
     AND usename = current_user AND datname = current_database()"""
 _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext('headrace'))"
-
-_SESSION = """
-    SET timezone = 'UTC'; SET lock_timeout = '2s'; SET client_min_messages = 'warning';
-    SET idle_in_transaction_session_timeout = '60s'"""
 _GONE = ("08", "57P", "25P03")
 """SQL states of a connection or a server that is gone; the last: we stood still in a transaction for too long."""
 _PASSING = (*_GONE, "40", "55P03")
@@ -65,7 +62,7 @@ class PostgresStore(Store):
         self._guarantee = guarantee
         self._owner = ""
         self._epoch = 0
-        self._connection: Connection | None = None
+        self._line = Line(url)
 
     def open(self, owner: str) -> None:
         self.close()
@@ -86,9 +83,7 @@ class PostgresStore(Store):
         self.close()
 
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._line.close()
 
     def _take(self) -> None:
         connection = self._connected()
@@ -145,19 +140,7 @@ class PostgresStore(Store):
     # -- the connection
 
     def _connected(self) -> Connection:
-        if self._connection is None or self._connection.closed:
-            self._connection = psycopg.connect(
-                self._url,
-                autocommit=True,
-                application_name=self._called(self._owner),
-                connect_timeout=3,
-                keepalives_idle=5,
-                keepalives_interval=2,
-                keepalives_count=3,
-                tcp_user_timeout=10_000,
-            )
-            self._connection.execute(_SESSION)
-        return self._connection
+        return self._line.connected(self._called(self._owner))
 
     def _called(self, owner: str) -> str:
         """What PostgreSQL calls the session. It cuts names at 63 bytes, so they are hashed."""
@@ -168,7 +151,8 @@ class PostgresStore(Store):
     def _told(self, done: str) -> Iterator[None]:
         """PostgreSQL's errors in our words."""
         try:
-            yield
+            with self._line.watched():
+                yield
         except psycopg.Error as broken:
             if _passes(broken):
                 gone = broken.sqlstate is None or broken.sqlstate.startswith(_GONE)

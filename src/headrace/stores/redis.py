@@ -56,7 +56,7 @@ class RedisStore(Store):
         self._owner, self._name = owner, random_id()
         with self._told("opened"):
             client = self._made()
-            _check_server(client, self._target.label, self._guarantee)
+            _check_server(client, self._target, self._guarantee)
             redis_catalogue.settle(client, self._target, self._columns)
             if redis_catalogue.is_lost(client, self._target) and self._guarantee != "at-most-once":
                 raise self._lost()
@@ -172,18 +172,19 @@ class RedisStore(Store):
         return redis_link.told(self._url, f"{self._target.label} could not be {done}", fix)
 
 
-def _check_server(client: redis.Redis, label: str, guarantee: Guarantee) -> None:
+def _check_server(client: redis.Redis, target: RedisKeys, guarantee: Guarantee) -> None:
     """Refuses what would lose rows without a word."""
     told = client.info()
     if told.get("redis_mode") == "cluster":
         raise StoreRefused(
-            f"this Redis cannot hold {label}",
+            f"this Redis cannot hold {target.label}",
             why="it is a cluster, and a script sees only the keys of one node",
             fix="use a Redis of one node, with or without replicas",
         )
-    if told["maxmemory"] and told["maxmemory_policy"].startswith("allkeys") and guarantee != "at-most-once":
+    evicted = "allkeys" if target.ttl is None else ("allkeys", "volatile")  # "volatile": keys that have a ttl
+    if told["maxmemory"] and told["maxmemory_policy"].startswith(evicted) and guarantee != "at-most-once":
         raise StoreRefused(
-            f"this Redis cannot hold {label} {guarantee}",
+            f"this Redis cannot hold {target.label} {guarantee}",
             why=f"it evicts keys that are in use (maxmemory-policy {told['maxmemory_policy']})",
             fix='set maxmemory-policy to noeviction, or say guarantee="at-most-once"',
         )

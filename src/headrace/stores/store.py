@@ -62,6 +62,10 @@ class Store(ABC):
         Fenced: another driver opened the store since; nothing was written. StoreUnreachable, StoreKeyMissing.
         """
 
+    def tidy(self) -> None:  # noqa: B027  most have nothing to do
+        """Upkeep, if there is some to do. After a batch is committed everywhere: while one is, readers of topics wait.
+        What fails is tried again later."""
+
     @abstractmethod
     def drop(self) -> None:
         """Removes the rows and all notes about batches; open or not. Whoever still has the store open is fenced: the
