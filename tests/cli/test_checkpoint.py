@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+from headrace.spark.checkpoint import Checkpoint
 from tests.cli.conftest import Headrace
 from tests.spark.keeping import BATCHES, Kept, tear
 
@@ -46,6 +48,15 @@ def test_show_says_how_far_a_flow_came(headrace: Headrace, kept: Kept, home: Pat
     assert said.code == 0
     assert f"{kept.flowing.flow.name} ({kept.app.name} v1)" in said.out
     assert "none runs" in said.out
+
+
+def test_a_flow_that_runs_is_not_looked_into_and_that_is_no_damage(headrace: Headrace, kept: Kept, home: Path) -> None:
+    held = Checkpoint(folder=flow_folder(home)).hold()
+    said = headrace("--set", f"home={home}", "checkpoint", "verify")
+    held.close()
+    assert said.code == 3  # 1 would say that something is damaged
+    assert f"{kept.app.name}/v1/{kept.flowing.flow.name} runs" in said.err
+    assert f"stop process {os.getpid()} first" in said.err
 
 
 def test_verify_says_what_is_wrong_and_repair_what_it_would_do(headrace: Headrace, kept: Kept, home: Path) -> None:

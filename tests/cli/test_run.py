@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import psycopg
@@ -12,16 +14,19 @@ import pytest
 
 import headrace as hr
 from bank.events import Payment
-from headrace.base.settings import Settings
+from headrace.base.settings import Settings, load
+from headrace.cli.run import _until_interrupted
 from headrace.log.broker import Broker
 from headrace.log.codec import Codec
 from headrace.log.read import read
 from headrace.log.topics import ensure, widths
 from headrace.model.topic import Topic
+from headrace.ops.run import run as start
+from headrace.spark.session import Spark
 from headrace.stack.stack import Addresses
 from tests.cli.conftest import Headrace
 from tests.spark.driving import driver
-from tests.spark.flowing import until
+from tests.spark.flowing import until, visit_on
 
 BANK = Path(__file__).parents[2] / "bank"
 
@@ -106,6 +111,18 @@ def test_run_the_bank_live_and_replay_it(
     replayed = spend(broker, f"{topic}-spend.again")
     assert replayed.items() >= {window: row for window, row in told.items() if row["window_end"] > text(at(60))}.items()
     assert min(row["window_end"] for row in replayed.values()) > text(at(60))
+
+
+def test_a_run_that_was_interrupted_did_not_end_by_itself(
+    spark: Spark, broker: Broker, settings: Settings, topic: str, tmp_path: Path
+) -> None:
+    app = hr.App("site")
+    app.stream(visit_on(topic), disorder="0 s").to(app.topic(f"{topic}-out"))
+    mine = load({"home": str(tmp_path), "kafka.bootstrap": broker.bootstrap}, root=tmp_path, env={})
+    with start(app, mine, spark=spark) as running:
+        Timer(0.5, lambda: signal.raise_signal(signal.SIGINT)).start()
+        assert not _until_interrupted(running)
+    assert _until_interrupted(running)
 
 
 def text(moment: datetime) -> str:

@@ -153,6 +153,16 @@ def test_big_ints_do_not_pass_as_64_bits() -> None:
         Codec(All).decode(row)
 
 
+def test_what_was_typed_is_shown_again_with_a_way_to_write_it() -> None:
+    with pytest.raises(WrongType) as refused:
+        CODEC.read({"payment_id": "p1", "card_id": "c1", "amount": "oops", "at": "2026-11-03T15:00:00Z"})
+    assert refused.value.why == "'oops' was given, and it is declared as amount money"
+    assert refused.value.fix == "write it like 12.50"
+    with pytest.raises(WrongType) as refused:  # what comes from the log may be anybody's secret
+        CODEC.decode(value(amount="oops"))
+    assert "oops" not in str(refused.value)
+
+
 def test_rows_typed_by_hand_may_not_have_unknown_fields() -> None:
     row = {"payment_id": "p1", "card_id": "c1", "amount": "12.34", "at": "2026-11-03T15:00:00Z"}
     assert CODEC.read(row) == PAYMENT

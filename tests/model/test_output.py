@@ -67,6 +67,16 @@ REFUSED: dict[str, tuple[Callable[[hr.Stream, hr.Table], Any], str, str]] = {
     "files of a table": (lambda _, o: o.to(hr.files("t")), "cannot hold a table", 'hr.lake("t")'),
     "changes in a store": (lambda _, o: o.to(hr.lake("t"), as_changes=True), "not changes", ".changes()"),
     "two tables of one name": (lambda _, o: twice(o), "declared twice, differently", "reuse"),
+    "one table under two names": (
+        lambda p, _: (p.to(hr.postgres("t", key="card_id")), p.to(hr.postgres("public.t", key="card_id"))),
+        "postgres:public.t is a place of postgres:t too",
+        "another name",
+    ),
+    "keys that begin with those of another": (
+        lambda p, _: (p.to(hr.redis("x:{card_id}")), p.to(hr.redis("x:last:{card_id}"))),
+        "redis:x:last:{card_id} is a place of redis:x:{card_id} too",
+        "another name",
+    ),
     "a guarantee that is none": (lambda p, _: p.to(hr.lake("t"), guarantee="twice"), "is not known", "exactly-once"),
     "a store that is none": (lambda p, _: p.to("postgres"), "is no sink", "hr.postgres"),
 }
@@ -81,6 +91,28 @@ def test_b4_is_refused_at_its_line(case: str) -> None:
     assert what in caught.value.what
     assert fix in caught.value.fix
     assert "test_output.py" in str(caught.value.where)
+
+
+def test_stores_of_other_kinds_or_words_do_not_meet() -> None:
+    app, payments, _ = declared()
+    payments.to(hr.postgres("t", key="card_id"))
+    payments.to(hr.postgres("sales.t", key="card_id"))
+    payments.to(hr.lake("t"))
+    payments.to(hr.redis("x:{card_id}"))
+    payments.to(hr.redis("x-last:{card_id}"))
+    assert len(app.outputs) == 5
+
+
+def test_what_was_declared_differently_is_said_in_words() -> None:
+    app, payments, _ = declared()
+    payments.to(hr.redis("x:{card_id}", ttl="1 d"))
+    with pytest.raises(DeclarationError) as caught:
+        payments.to(hr.redis("x:{card_id}"))
+    assert caught.value.why == "ttl was 1 d, and is left out here"
+    app.topic("alerts", partitions=2)
+    with pytest.raises(DeclarationError) as caught:
+        app.topic("alerts", partitions=3, compact=True)
+    assert caught.value.why == "partitions was 2, and is 3 here; compact was left out, and is True here"
 
 
 def test_b4_a_key_that_may_be_null_is_refused() -> None:

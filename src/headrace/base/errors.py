@@ -49,7 +49,7 @@ HeadraceError
 │   └── StoreLost ............. a store came back without rows that it had
 ├── RunError .................. a flow that cannot run, or stopped (exit 1)
 │   ├── PlanChanged
-│   ├── CheckpointInUse
+│   ├── CheckpointInUse ....... (exit 3)
 │   ├── CheckpointDamaged ..... a file of it is not what was written
 │   ├── RebuildOpen ........... a rebuild of a store was cut off, and must be done again first
 │   ├── RescaleOpen ........... a rescale of its state was cut off, and must be ended first
@@ -361,6 +361,7 @@ class PlanChanged(RunError):
 
 class CheckpointInUse(RunError):
     code = "checkpoint-in-use"
+    exit_code = 3
 
 
 class CheckpointDamaged(RunError):

@@ -80,9 +80,10 @@ def replay(
         talk(f"reading from {chosen.read_from:%Y-%m-%d %H:%M:%S} UTC, so that the first results are whole")
     watch = Watch(json)
     with begin(chosen, ctx.obj, say=talk, tell=watch.take) as running:
-        _until_interrupted(running)
+        whole = _until_interrupted(running)
     watch.close()
-    talk(f"replayed into {', '.join(chosen.outputs)}")
+    outputs = ", ".join(chosen.outputs)
+    talk(f"replayed into {outputs}" if whole else f"only a part is in {outputs}; replay again, --into another name")
 
 
 def explain(ctx: typer.Context, name: Name, json: Json = False) -> None:
@@ -97,12 +98,14 @@ def explain(ctx: typer.Context, name: Name, json: Json = False) -> None:
         data(plans.explain(found, ctx.obj).rstrip("\n"))
 
 
-def _until_interrupted(running: AppRun) -> None:
-    """Waits; Ctrl-C is the way a person ends a run, not an error."""
+def _until_interrupted(running: AppRun) -> bool:
+    """Waits, and says whether it ended by itself; Ctrl-C is the way a person ends a run, not an error."""
     try:
         running.wait()
     except KeyboardInterrupt:
         talk("stopping")
+        return False
+    return True
 
 
 class Watch:

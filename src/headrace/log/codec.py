@@ -61,10 +61,13 @@ class Codec(Generic[E]):
 
     def decode(self, value: bytes) -> E:
         """The event in a record's value; fields it does not know are passed over, so that writers may upgrade first."""
+        return self._read(value, None)
+
+    def _read(self, value: bytes, given: dict[str, Any] | None) -> E:
         try:
             event: Any = self._decode(value)
         except msgspec.DecodeError as broken:
-            raise self._explain(broken) from None
+            raise self._explain(broken, given) from None
         for name, settle in self._loose:
             given = getattr(event, name)
             try:
@@ -92,14 +95,14 @@ class Codec(Generic[E]):
         for name in row:
             if name not in known:
                 raise unknown_field(self.event, name)
-        return self.decode(_json(row))
+        return self._read(_json(row), row)
 
-    def _explain(self, broken: msgspec.DecodeError) -> DataError:
+    def _explain(self, broken: msgspec.DecodeError, given: dict[str, Any] | None) -> DataError:
         if not isinstance(broken, msgspec.ValidationError):
             return Undecodable(
                 f"a value of {self.event.name} is no JSON", why=str(broken), fix="values are JSON objects (F1)"
             )
-        return misread(self.event, broken)
+        return misread(self.event, broken, given)
 
 
 def _keyed(event: EventType) -> Callable[[Any], bytes | None]:

@@ -16,7 +16,7 @@ from headrace.model.declared import Read, ReadTable
 from headrace.model.declaring import declaring
 from headrace.model.event import EventType, event_type
 from headrace.model.naming import refs
-from headrace.model.output import Output, Sink, kind
+from headrace.model.output import Output, Sink, difference, kind
 from headrace.model.static import Static, static
 from headrace.model.stream import Stream
 from headrace.model.table import Table
@@ -279,9 +279,15 @@ class App:
             known = self._topics.setdefault(sink.name, sink)
         else:
             known = self._stores.setdefault(sink.label, sink)
+            if other := next(
+                (one for one in self._stores.values() if one.label != sink.label and one.meets(sink)), None
+            ):
+                raise BadApp(f"{sink.label} is a place of {other.label} too",
+                             why="each has rows that the other would overwrite, and a rebuild of one removes both",
+                             fix="declare it once and reuse it, or give one another name", where=here())  # fmt: skip
         if known != sink:
             raise BadApp(f"the {kind(sink)} {sink.name!r} is declared twice, differently",
-                         why=f"first as {known}, now as {sink}", fix="declare it once and reuse it",
+                         why=difference(known, sink), fix="declare it once and reuse it",
                          where=here())  # fmt: skip
 
     def _described(self, event: type) -> EventType:

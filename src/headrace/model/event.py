@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as attribute
 from difflib import get_close_matches
@@ -160,17 +160,24 @@ def missing_field(described: EventType, name: str, where: Where | None = None) -
     )
 
 
-def misread(described: EventType, broken: ValidationError) -> DataError:
-    """What msgspec refused, in our words."""
+def misread(described: EventType, broken: ValidationError, given: Mapping[str, Any] | None = None) -> DataError:
+    """What msgspec refused, in our words. `given`: what a person typed, to be shown again."""
     text = str(broken)
     if text.startswith("Object missing required field"):
         return missing_field(described, text.split("`")[1])
     what, _, place = text.partition(" - at `$.")
     field = place.rstrip("`")
     name = f"{described.name}.{field}" if field else described.name
-    found = [str(column) for column in described.columns if column.name == field.split("[")[0]]
-    why = f"it is declared as {found[0] if found else described}"
-    return WrongType(f"{name}: {what[0].lower()}{what[1:]}", why=why)
+    found = next((column for column in described.columns if column.name == field.split("[")[0]), None)
+    if found is None:
+        return WrongType(f"{name}: {what[0].lower()}{what[1:]}", why=f"it is declared as {described}")
+    value = f"{given[found.name]!r} was given, and " if given else ""
+    why, like = f"{value}it is declared as {found}", _LIKE.get(str(found.type), "")
+    return WrongType(f"{name}: {what[0].lower()}{what[1:]}", why=why, fix=like and f"write it like {like}")
+
+
+_LIKE = {"money": "12.50", "int": "42", "float": "0.5", "bool": "true or false", "time": "2026-11-03T15:00:00Z"}
+"""Values as JSON lines and `headrace send` take them."""
 
 
 def _declare(

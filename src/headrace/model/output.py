@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from headrace.base.duration import show
 from headrace.base.errors import BadStep, BadStore
 from headrace.base.where import Where
 from headrace.model.naming import key_columns, refs
@@ -35,6 +37,22 @@ _KINDS: dict[type, str] = {
 def kind(sink: Sink) -> str:
     """What people call such a thing."""
     return _KINDS[type(sink)]
+
+
+def difference(first: Sink, second: Sink) -> str:
+    """What two declarations of one thing say differently."""
+    pairs = [(one.name, getattr(first, one.name), getattr(second, one.name)) for one in fields(first) if one.compare]
+    return "; ".join(
+        f"{name} was {_said(before)}, and is {_said(now)} here" for name, before, now in pairs if before != now
+    )
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "left out"
+    if isinstance(value, timedelta):
+        return show(value)
+    return "left out" if value in (None, False) else str(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

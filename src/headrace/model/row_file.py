@@ -50,7 +50,7 @@ def _typed(event: EventType, plain: dict[str, Any]) -> Any:
     try:
         made: Any = msgspec.convert(plain, event.cls)
     except msgspec.ValidationError as broken:
-        raise misread(event, broken) from None
+        raise misread(event, broken, plain) from None
     return event.cls(**asdict(made))
 
 

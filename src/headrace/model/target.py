@@ -39,6 +39,10 @@ class Target:
         """What plans, errors and `headrace rebuild` call it."""
         return f"{self.KIND}:{self.name}"
 
+    def meets(self, other: Target) -> bool:
+        """Whether rows of both lie in one place."""
+        return self.label == other.label
+
     @property
     def extra(self) -> tuple[str, ...]:
         """Which columns its rows have beside their own when they are staged (stores/staged.py)."""
@@ -75,6 +79,14 @@ class PostgresTable(Target):
 
     KIND = "postgres"
 
+    def meets(self, other: Target) -> bool:
+        """A table without a schema is in `public`, unless the server's search_path says otherwise."""
+        return isinstance(other, PostgresTable) and self._bare == other._bare
+
+    @property
+    def _bare(self) -> str:
+        return self.name.removeprefix("public.")
+
     def __post_init__(self) -> None:
         parts = self.name.split(".")
         if len(parts) > 2:
@@ -104,6 +116,12 @@ class RedisKeys(Target):
     def prefix(self) -> str:
         """What its keys begin with, and no others."""
         return self.name.split("{", 1)[0]
+
+    def meets(self, other: Target) -> bool:
+        """All keys that begin with a store's prefix are its own."""
+        if not isinstance(other, RedisKeys):
+            return False
+        return self.prefix.startswith(other.prefix) or other.prefix.startswith(self.prefix)
 
     def __post_init__(self) -> None:
         if self.ttl is not None and self.ttl <= timedelta(0):

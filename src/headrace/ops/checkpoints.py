@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from headrace.base.errors import CheckpointDamaged, HeadraceError, UsageError
+from headrace.base.errors import CheckpointDamaged, CheckpointInUse, HeadraceError, UsageError
 from headrace.base.settings import Settings
 from headrace.log import offsets, topics
 from headrace.model.app import App
@@ -18,7 +18,7 @@ from headrace.ops import apps, endpoints
 from headrace.plan import text
 from headrace.plan.plan import Flow, build
 from headrace.spark import checkpoint_rescale, checkpoint_verify
-from headrace.spark.checkpoint import Checkpoint
+from headrace.spark.checkpoint import Checkpoint, Held
 from headrace.spark.checkpoint_files import SparkFiles, Torn
 from headrace.spark.checkpoint_repair import Mend, mend, mends
 from headrace.spark.checkpoint_show import Ends, view
@@ -110,7 +110,7 @@ def verify(
     """What is wrong with each. Raises CheckpointInUse: what a driver is writing would look torn."""
     commits = _commits(settings)
     for kept in find(settings, name, flow):
-        with closing(kept.checkpoint.hold()):
+        with closing(_hold(kept)):
             yield kept, checkpoint_verify.verify(kept.checkpoint, declared=kept.lines, commits=commits(kept.app))
 
 
@@ -129,6 +129,17 @@ def _commits(settings: Settings) -> Callable[[str], str | None]:
     return asked
 
 
+def _hold(kept: Kept) -> Held:
+    """Keeps drivers away while it is looked at."""
+    if (process := kept.checkpoint.driver()) is not None:
+        raise CheckpointInUse(
+            f"{kept.name} runs",
+            why=f"process {process} writes to its checkpoint, and what is half written would look torn",
+            fix=f"stop process {process} first; `headrace checkpoint show` can look meanwhile",
+        )
+    return kept.checkpoint.hold()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
     """What was or would be mended, the damage that is left, and where the files went if it was done."""
@@ -143,7 +154,7 @@ def repair(
 ) -> Iterator[tuple[Kept, Repair]]:
     """Mends what is safe to mend; only says so unless `yes`. Raises CheckpointInUse."""
     for kept in find(settings, name, flow):
-        with closing(kept.checkpoint.hold()):
+        with closing(_hold(kept)):
             planned = mends(kept.checkpoint, written=_written(kept, settings))
             aside = mend(kept.checkpoint, planned, datetime.now(UTC)) if yes and planned else None
             gone = {str(file) for one in planned for file in one.files}
@@ -189,7 +200,7 @@ def rescale(
     began = spark
     try:
         for kept in find(settings, name, flow):
-            with closing(kept.checkpoint.hold()):
+            with closing(_hold(kept)):
                 damage = [one for one in checkpoint_verify.verify(kept.checkpoint) if one.severity == "error"]
                 if damage:
                     what = f"the checkpoint of {kept.name} is damaged"

@@ -18,8 +18,9 @@ def why_not(flow: Flow, mode: Mode) -> tuple[str, ...]:
     if mode == "realtime":
         words = "is written at most once, and an interval that is cut off is written again (rule R5)"
         found += [f"{e.target.name} {words}" for e in flow.exits if not e.stored and e.guarantee == "at-most-once"]
-        words = "takes whole batches, and rows leave one by one; send them to a topic, and from there by a live flow"
-        found += [f"{e.target.label} {words}" for e in flow.stores]
+        if stores := ", ".join(e.target.label for e in flow.stores):
+            words = "whole batches, and rows leave one by one; send them to a topic, and from there by a live flow"
+            found.append(f"{stores} {'take' if len(flow.stores) > 1 else 'takes'} {words}")
     return tuple(found)
 
 
