@@ -118,3 +118,12 @@ def test_the_page_gets_its_history_and_then_a_snapshot_a_second(desk: Caller, se
         return shown and (point["fraud"], point["saved"], point["saved_by_batch"]) == (900.0, 700.0, 100.0)
 
     until(counted)  # with the 600 of v-2, which was stopped for review and labelled fraud
+
+
+def test_the_page_and_all_it_needs_come_from_here(desk: Caller) -> None:
+    page = desk.call("GET", "/")
+    assert page.status == 200
+    for name in ("page.js", "page.css", "uPlot.iife.min.js", "uPlot.min.css"):
+        assert f"/static/{name}" in page.body
+        assert desk.call("GET", f"/static/{name}").status == 200
+    assert "://" not in page.body  # nothing from elsewhere

@@ -36,6 +36,16 @@ class Live:
         self.service: Service = desk.service
         self.reviews, self.money = Reviews(self.service), Money()
         self._amount = next((c.name for c in self.service.ask.columns if c.type == MONEY), "")
+        ask = self.service.ask
+        self._names = {
+            "service": self.service.name,
+            "ask": ask.name,
+            "id": ask.id,
+            "time": ask.time,
+            "amount": self._amount,
+            "money": bool(self._amount) and self.service.label is not None,
+            "batch": self.service.batch is not None,
+        }
         self._alerts: deque[Row] = deque(maxlen=_SHOWN)
         self._points: deque[Row] = deque(maxlen=_POINTS)
         self._answers: deque[tuple[int, int]] = deque(maxlen=10)
@@ -75,6 +85,7 @@ class Live:
         return {
             "point": self._points[-1] if self._points else None,
             "totals": {
+                "asked": sum(figures.latencies.counts),
                 "decisions": figures.decisions,
                 "degraded": sum(figures.degraded.values()),
                 "twins": figures.twins,
@@ -93,7 +104,7 @@ class Live:
                 "in_flight": figures.in_flight,
                 "answers_per_event": round(all_answers / firsts, 2) if firsts else None,
             },
-            "names": {"id": self.service.ask.id, "amount": self._amount, "batch": self.service.batch is not None},
+            "names": self._names,
         }
 
     async def _tick_on(self) -> None:
@@ -115,7 +126,6 @@ class Live:
         return {
             "at": round(self.now().timestamp(), 1),
             "events": firsts - before[0],
-            "decisions": dict(figures.decisions),
             "degraded": degraded - before[2],
             "p50": quantile(recent, 0.5),
             "p99": quantile(recent, 0.99),

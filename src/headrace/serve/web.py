@@ -36,6 +36,13 @@ STATIC = Path(__file__).parent / "static"
 KEY_HEADER = "X-Api-Key"
 _BODY_WAIT = 5.0  # seconds in which a body must have come
 
+_PAGE_HEADERS = {
+    "Cache-Control": "no-cache",
+    "Content-Security-Policy": "default-src 'self'",  # nothing from elsewhere, and nothing to elsewhere
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -132,7 +139,7 @@ class Web:
         return Response(self._desk.figures.prometheus(), media_type="text/plain; version=0.0.4")
 
     async def _page(self, request: Request) -> Response:
-        return FileResponse(STATIC / "index.html", headers={"Cache-Control": "no-cache"})
+        return FileResponse(STATIC / "index.html", headers=_PAGE_HEADERS)
 
 
 def refusal(error: HeadraceError) -> Response:
