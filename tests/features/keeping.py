@@ -15,7 +15,7 @@ from headrace.base.clock import micros
 from headrace.base.ids import random_id
 from headrace.features.reader import FeatureReader
 from headrace.model.features import Features
-from headrace.model.target import EVENT_TIME, ID, FeatureRows
+from headrace.model.target import EVENT_TIME, ID, FeatureRows, LakeTable
 from headrace.stores import arrow
 from headrace.stores.redis_sets import RedisSets
 from headrace.stores.store import Batch
@@ -65,26 +65,27 @@ class Keeping:
         with hr.testing.run(self.app, now=max(event.at for event in events)) as t:
             for event in events:
                 t.send(event)
-            self._fill(t)
+            fill(self.app, t, self.redis, self.folder / "lake", self.batches)
+            self.batches += 1
             return list(t.read("vectors"))
 
-    def _fill(self, t: Any) -> None:
-        for output in self.app.outputs:
-            label = output.target.label
-            if not label.startswith(("redis:", "lake:")):
-                continue
-            columns, rows, records = output.of.columns, t.read(label), t.records(label)
-            fields = arrow.fields(columns)
-            made = {f.name: pa.array([getattr(row, f.name) for row in rows], f.type) for f in fields}
-            if isinstance(output.target, FeatureRows):
-                made[EVENT_TIME] = pa.array([micros(record.time) for record in records])
-                made[ID] = pa.array([record.id for record in records])
-                file = self.folder / f"{random_id()}.parquet"
-                pq.write_table(pa.table(made), file)
-                store = RedisSets(self.redis, output.target, columns)
-                store.open("bank/v1/payments")
-                store.commit(Batch(flow="bank/v1/payments/q", number=self.batches, files=(file,)))
-                store.close()
-                self.batches += 1
-            else:
-                write_deltalake(str(self.folder / "lake" / output.target.name), pa.table(made), mode="append")
+
+def fill(app: hr.App, t: Any, redis: str, lake: Path, batch: int = 0) -> None:
+    """Puts into Redis and the lake what a run of the app wrote there."""
+    for output in app.outputs:
+        if not isinstance(output.target, FeatureRows | LakeTable):
+            continue
+        label, columns = output.target.label, output.of.columns
+        rows, records = t.read(label), t.records(label)
+        made = {f.name: pa.array([getattr(row, f.name) for row in rows], f.type) for f in arrow.fields(columns)}
+        if isinstance(output.target, LakeTable):
+            write_deltalake(str(lake / output.target.name), pa.table(made), mode="append")
+            continue
+        made[EVENT_TIME] = pa.array([micros(record.time) for record in records], pa.int64())
+        made[ID] = pa.array([record.id for record in records], pa.string())
+        file = lake.parent / f"{random_id()}.parquet"
+        pq.write_table(pa.table(made), file)
+        store = RedisSets(redis, output.target, columns)
+        store.open("bank/v1/payments")
+        store.commit(Batch(flow="bank/v1/payments/q", number=batch, files=(file,)))
+        store.close()

@@ -11,7 +11,21 @@ import typer
 
 from headrace.base.errors import BadSetting, HeadraceError, UsageError
 from headrace.base.settings import Settings, load
-from headrace.cli import chaos, checkpoint, dead, doctor, groups, query, rebuild, records, reviews, serve, stack, topics
+from headrace.cli import (
+    chaos,
+    checkpoint,
+    dead,
+    doctor,
+    features,
+    groups,
+    query,
+    rebuild,
+    records,
+    reviews,
+    serve,
+    stack,
+    topics,
+)
 from headrace.cli import run as apps
 from headrace.cli.terminal import json_text, talk
 
@@ -39,7 +53,22 @@ def root(
     _keep_log(ctx, ctx.obj.home)
 
 
-for part in (stack, apps, serve, reviews, rebuild, query, doctor, topics, records, groups, dead, checkpoint, chaos):
+for part in (
+    stack,
+    apps,
+    serve,
+    reviews,
+    rebuild,
+    query,
+    features,
+    doctor,
+    topics,
+    records,
+    groups,
+    dead,
+    checkpoint,
+    chaos,
+):
     part.register(app)
 
 

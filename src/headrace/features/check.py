@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -47,6 +47,10 @@ class Checked:
     @property
     def exact(self) -> bool:
         return all(match.equal == match.rows for match in self.features)
+
+    def as_dict(self) -> dict[str, Any]:
+        matches = [asdict(match) | {"rate": match.rate} for match in self.features]
+        return {"rows": self.rows, "missing": self.missing, "exact": self.exact, "features": matches}
 
 
 def compare(

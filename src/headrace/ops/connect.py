@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from headrace.base.errors import UsageError
 from headrace.base.settings import Settings, load
-from headrace.features import declared
 from headrace.features.reader import FeatureReader
 from headrace.log import topics
 from headrace.log.broker import Broker
@@ -21,6 +20,7 @@ from headrace.model.features import Features
 from headrace.model.table import Table as DeclaredTable
 from headrace.model.topic import Topic
 from headrace.ops import endpoints, query
+from headrace.ops import features as found
 
 E = TypeVar("E")
 
@@ -95,12 +95,7 @@ class Client:
     def features(self, features: Features | str) -> FeatureReader:
         """Features that an app declares, or this app by their name: `c.features(card).get(card_id="c1")`,
         `.as_of(...)`. Their rows are where that app or this one keeps them."""
-        if isinstance(features, str):
-            node, outputs = declared.named(self.app, features), self.app.outputs
-        else:
-            node, outputs = features.node, (*features.app.outputs, *self.app.outputs)
-        redis = lambda: endpoints.redis(self._settings)  # noqa: E731
-        return self._opened.enter_context(FeatureReader(node, outputs, redis=redis, lake=self._settings.lake))
+        return self._opened.enter_context(found.reader(self.app, features, self._settings))
 
     def close(self) -> None:
         self._opened.close()

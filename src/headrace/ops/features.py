@@ -1,0 +1,67 @@
+"""Features of an app: what they are, and a reader of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from headrace.base.duration import show
+from headrace.base.errors import BadStore
+from headrace.base.settings import Settings
+from headrace.features import declared, history
+from headrace.features.reader import FeatureReader
+from headrace.model.app import App
+from headrace.model.featured import Featured
+from headrace.model.features import Features
+from headrace.ops import endpoints
+
+
+def reader(app: App, features: Features | str, settings: Settings) -> FeatureReader:
+    """Of features that an app declares, or this one by their name. Their rows are where that app or this keeps them."""
+    if isinstance(features, str):
+        node, outputs = declared.named(app, features), app.outputs
+    else:
+        node, outputs = features.node, (*features.app.outputs, *app.outputs)
+    return FeatureReader(node, outputs, redis=lambda: endpoints.redis(settings), lake=settings.lake)
+
+
+def described(app: App, name: str | None = None) -> list[dict[str, Any]]:
+    """A row for each set of features, or for each feature of one."""
+    if name is not None:
+        node = declared.named(app, name)
+        said = zip(declared.told(node), _said(node), strict=True)
+        return [{"feature": column.name, "type": str(column.type), "what": what} for column, what in said]
+    return [
+        {
+            "features": node.name,
+            "key": ", ".join(key for key, _ in node.keys),
+            "columns": len(declared.told(node)),
+            "ttl": node.ttl,
+            "online": _online(app, node),
+            "lake": _lake(app, node),
+        }
+        for node in declared.all_features(app).values()
+    ]
+
+
+def _said(node: Featured) -> Iterator[str]:
+    for over in node.overs:
+        of = f" of {node.others[over.input - 1].name}" if over.input else ""
+        ago = f" until {show(over.delay)} ago" if over.delay else ""
+        for value in over.values:
+            yield f"{str(value).removeprefix(f'{value.name} = ')}{of} over {show(over.size)}{ago}"
+    for one in node.before:
+        yield f"{one.column.name} of the row before" if one.n == 1 else f"{one.column.name} of {one.n} rows before"
+
+
+def _online(app: App, node: Featured) -> str:
+    with suppress(BadStore):
+        return ", ".join(output.target.label for output in declared.kept(app.outputs, node))
+    return ""
+
+
+def _lake(app: App, node: Featured) -> str:
+    with suppress(BadStore):
+        return ", ".join(f"lake.{history.find(stream, app.outputs).table}" for stream in node.inputs)
+    return ""

@@ -1,0 +1,96 @@
+"""`headrace features`: what an app's features are, what they say of a key, and whether logged ones are right."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import headrace as hr
+from headrace.base.ids import random_id
+from headrace.base.settings import Settings
+from headrace.ops import apps
+from headrace.stack import stack as embedded
+from tests.cli.conftest import Headrace
+from tests.features.keeping import fill
+
+APP = """
+from datetime import datetime
+
+import headrace as hr
+
+
+@hr.event(topic="payments", key="card_id", time="at", id="payment_id")
+class Payment:
+    payment_id: str
+    card_id: str
+    amount: hr.Money
+    at: datetime
+
+
+bank = hr.App("bank")
+payments = bank.stream(Payment, disorder="30 s")
+payments.to(hr.lake("payments"))
+card = (
+    bank.features("card", key="card_id", source=payments, ttl="30 d")
+    .over("1 h", spent=hr.sum("amount"), times=hr.count())
+    .over("7 d", delay="1 d", before=hr.count())
+    .last("at")
+)
+card.to(hr.redis("{prefix}:{{card_id}}"))
+card.vectors.to(hr.lake("decision_log"))
+"""
+
+
+@pytest.fixture
+def bank(headrace: Headrace, settings: Settings, tmp_path: Path) -> Headrace:
+    """The command in the directory of a bank that has run: three payments of a card, one logged wrongly."""
+    url = embedded.up(settings.home, settings.cache, parts=("redis",), foreground=True).redis
+    module = f"bank_{random_id()[:12]}"
+    (tmp_path / f"{module}.py").write_text(APP.format(prefix=module))
+    (tmp_path / "headrace.toml").write_text(f'[apps]\nbank = "{module}"\n')
+    app = apps.find(module, settings)
+    payment = app.events[0].cls
+    with hr.testing.run(app) as t:
+        for number in range(3):
+            at = t.time("10:00") + timedelta(minutes=20 * number)
+            t.send(payment(f"p{number}", "c17", hr.money(number + 1), at))
+        fill(app, t, url, tmp_path / "lake")
+    return lambda *arguments, **options: headrace("--set", f"lake.path={tmp_path / 'lake'}", *arguments, **options)
+
+
+def test_the_features_of_an_app_are_shown(bank: Headrace) -> None:
+    (row,) = bank("features", "show", "bank", "--json").json
+    assert row["online"].startswith("redis:bank_")
+    assert row | {"online": ""} == {
+        "features": "card", "key": "card_id", "columns": 4, "ttl": 2_592_000.0, "online": "", "lake": "lake.payments",
+    }  # fmt: skip
+    assert bank("features", "show", "bank", "card").out.splitlines() == [
+        "feature    type            what",
+        "spent_1h   decimal(28, 2)  sum(amount) over 1 h",
+        "times_1h   int             count() over 1 h",
+        "before_7d  int             count() over 7 d until 1 d ago",
+        "last_at    time            at of the row before",
+    ]
+    said = bank("features", "show", "bank", "cart")
+    assert (said.code, "did you mean 'card'?" in said.err) == (2, True)
+
+
+def test_the_features_of_a_key_are_told_as_of_a_time(bank: Headrace) -> None:
+    assert bank("features", "get", "bank", "card", "card_id=c17", "--at", "2026-11-03T10:59Z", "--json").json == {
+        "spent_1h": "6.00", "times_1h": 3, "before_7d": 0, "last_at": "2026-11-03T10:40:00.000000Z",
+    }  # fmt: skip
+    told = bank("features", "get", "bank", "card", "card_id=c17", "--at", "2026-11-03T11:00Z")
+    assert told.out.splitlines()[:2] == ["spent_1h   5.00", "times_1h   2"]
+    assert bank("features", "get", "bank", "card", "card_id=other", "--json").json["times_1h"] == 0
+    assert bank("features", "get", "bank", "card", "card=c17").code == 2
+
+
+def test_logged_vectors_are_checked(bank: Headrace) -> None:
+    said = bank("features", "check", "bank", "card", "--table", "lake.decision_log")
+    assert said.out.splitlines()[:2] == ["feature    rows  equal  match", "spent_1h      3      3  100.0000%"]
+    assert said.err == ""
+    told = bank("features", "check", "bank", "card", "--table", "decision_log", "--json").json
+    assert (told["rows"], told["missing"], told["exact"], len(told["features"])) == (3, 0, True, 4)
+    assert bank("features", "check", "bank", "card", "--table", "nothing").code == 1
