@@ -32,7 +32,7 @@ MAY: dict[str, set[str]] = {
     },
     "chaos": {"base", "model", "log", "stores", "stack", "spark"},
     "cli": {"base", "observe", "ops", "chaos"},
-    "testing": {"base", "expr", "model", "steps", "plan", "reference"},
+    "testing": {"base", "expr", "model", "steps", "plan", "reference", "features"},
 }
 
 # library -> rooms that may touch it

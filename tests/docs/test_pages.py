@@ -8,7 +8,17 @@ import pytest
 
 from tests.docs.page import ROOT, anchors, blocks, links, run
 
-_NAMES = ("time.md", "windows.md", "joins.md", "tables.md", "patterns.md", "features.md", "testing.md", "stores.md")
+_NAMES = (
+    "time.md",
+    "windows.md",
+    "joins.md",
+    "tables.md",
+    "patterns.md",
+    "features.md",
+    "testing.md",
+    "stores.md",
+    "feature-store.md",
+)
 RUN = [ROOT / "docs" / name for name in _NAMES]
 RUN += sorted((ROOT / "docs" / "examples").glob("*.md"))
 """Pages whose code needs no JVM and no broker."""

@@ -67,6 +67,7 @@ class Keeping:
                 t.send(event)
             fill(self.app, t, self.redis, self.folder / "lake", self.batches)
             self.batches += 1
+            self.kit = t
             return list(t.read("vectors"))
 
 

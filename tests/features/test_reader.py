@@ -161,6 +161,7 @@ def test_rows_of_another_stream_and_rows_that_come_twice(bank: Keeping, seed: in
     asked = [{"card_id": row.card_id, "at": end} for row in vectors]
     now = reader.as_of(asked, time="at").drop_columns(["card_id", "at"]).to_pylist()
     assert now == reader.get_many([{"card_id": row["card_id"]} for row in asked], at=end)
+    assert now[:5] == [bank.kit.features(card).get(card_id=row["card_id"], at=end) for row in asked[:5]]
     assert "seen_card" not in now[0]
     assert any(row["n_40min"] for row in now)
 

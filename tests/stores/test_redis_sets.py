@@ -199,6 +199,14 @@ def test_what_nobody_wrote_or_others_wrote_is_not_read(bench: SetBench) -> None:
     assert by_key(bench.rows()) == [A]
 
 
+def test_a_store_that_is_to_reach_back_further_is_refused(bench: SetBench) -> None:
+    opened(bench, rows=2)
+    opened(bench, reach=timedelta(days=1), rows=1)  # less is fine; from now on rows go sooner
+    for more in ({"reach": timedelta(days=2)}, {"reach": timedelta(days=1), "rows": 2}):
+        with pytest.raises(TableMismatch, match="reach back further"):
+            opened(bench, **more)
+
+
 def test_keys_that_hold_rows_cannot_hold_features(bench: SetBench) -> None:
     plain = RedisStore(bench.url, declare(bench.target().name), SMALL)
     plain.open("bank/v1/spend")

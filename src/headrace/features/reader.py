@@ -19,7 +19,8 @@ from headrace.stores import lake_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from headrace.features.online import Online, Vector
+    from headrace.features.online import Online
+    from headrace.features.telling import Vector
 
 
 class FeatureReader:

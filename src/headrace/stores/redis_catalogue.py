@@ -24,11 +24,14 @@ CATALOGUE = "headrace_stores"
 
 class Entry(Struct, frozen=True, kw_only=True):
     """What is known of a store. `columns`: all it ever had, with their types; of features just those they have, by what
-    they are in the row. `lost`: Redis came back without rows."""
+    they are in the row. `reach`, in seconds, and `rows`: how much of the past features have. `lost`: Redis came back
+    without rows."""
 
     pattern: str
     columns: dict[str, str]
     features: bool = False
+    reach: float = 0
+    rows: int = 0
     lost: bool = False
 
 
@@ -68,9 +71,16 @@ def check_written(client: Redis, target: FeatureRows, columns: Columns) -> None:
 
 
 def _new(target: RedisKeys, columns: Columns) -> Entry:
-    words = dict(target.values) if isinstance(target, FeatureRows) else {}
-    here = {words.get(column.name, column.name): str(column.type) for column in columns}
-    return Entry(pattern=target.name, columns=here, features=isinstance(target, FeatureRows))
+    if not isinstance(target, FeatureRows):
+        return Entry(pattern=target.name, columns={column.name: str(column.type) for column in columns})
+    words = dict(target.values)
+    return Entry(
+        pattern=target.name,
+        columns={words.get(column.name, column.name): str(column.type) for column in columns},
+        features=True,
+        reach=target.reach.total_seconds(),
+        rows=target.rows,
+    )
 
 
 def _entry(target: RedisKeys, columns: Columns, known: Mapping[str, Entry]) -> Entry:
@@ -97,6 +107,8 @@ def _entry(target: RedisKeys, columns: Columns, known: Mapping[str, Entry]) -> E
         found.append(f"they hold {_held(there)} there, and {_held(new)} here")
     elif new.features and list(there.columns) != list(new.columns):  # figures over old and new rows would be wrong
         found.append(f"they remember {', '.join(there.columns)} there, and {', '.join(new.columns)} here")
+    elif new.reach > there.reach or new.rows > there.rows:
+        found.append("they reach back further here than there")
     if found:
         raise TableMismatch(
             f"the keys {target.prefix}... cannot hold the rows of {target.label}",
@@ -104,7 +116,7 @@ def _entry(target: RedisKeys, columns: Columns, known: Mapping[str, Entry]) -> E
             fix=f"`headrace rebuild {target.label}` makes them anew out of the log; or begin with another word",
             where=target.where,
         )
-    return replace(there, columns=there.columns | new.columns)
+    return replace(there, columns=there.columns | new.columns, reach=new.reach, rows=new.rows)
 
 
 def _held(entry: Entry) -> str:

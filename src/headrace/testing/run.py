@@ -13,14 +13,17 @@ from headrace.base.duration import duration, show
 from headrace.base.errors import BadTime, UsageError
 from headrace.base.ids import stable_id
 from headrace.base.keys import key_text
+from headrace.features import declared
 from headrace.model.app import App
 from headrace.model.declaring import declaring
 from headrace.model.event import EventType, event_type
+from headrace.model.features import Features
 from headrace.plan.plan import Exit, build
 from headrace.reference.batch import END, Arrival, Batch, Record, Tombstone, Travelling
 from headrace.reference.counts import Counts
 from headrace.reference.engine import Engine
 from headrace.reference.frontier import Watermark
+from headrace.testing.features import Asked
 from headrace.testing.rows import Row, Rows
 
 Arrived = tuple[int, int, int, tuple[Any, ...] | Tombstone]
@@ -172,6 +175,13 @@ class Run:
         rows = [last[key].values for key in sorted(last) if not isinstance(last[key].values, Tombstone)]
         found = Rows([column.name for column in exit.columns], rows, self._note())
         return found if columns is None else found.only(columns)
+
+    @declaring("t.features(card)")
+    def features(self, features: Features) -> Asked:
+        """What a program would be told that asks for features now: `t.features(card).get(card_id="c1")`."""
+        outputs = declared.kept(self._app.outputs, features.node)
+        rows = [self._records(self._exits[output.target.label]) for output in outputs]
+        return Asked(features.node, outputs, rows, self.now)
 
     @declaring('t.records("topic")')
     def records(self, topic: str) -> Rows:
