@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Timer
@@ -15,12 +16,13 @@ import pytest
 import headrace as hr
 from bank.events import Payment
 from headrace.base.settings import Settings, load
-from headrace.cli.run import _until_interrupted
+from headrace.cli.run import Watch, _until_interrupted
 from headrace.log.broker import Broker
 from headrace.log.codec import Codec
 from headrace.log.read import read
 from headrace.log.topics import ensure, widths
 from headrace.model.topic import Topic
+from headrace.observe.snapshot import FlowSnapshot, PartitionSnapshot
 from headrace.ops.run import run as start
 from headrace.spark.session import Spark
 from headrace.stack.stack import Addresses
@@ -111,6 +113,27 @@ def test_run_the_bank_live_and_replay_it(
     replayed = spend(broker, f"{topic}-spend.again")
     assert replayed.items() >= {window: row for window, row in told.items() if row["window_end"] > text(at(60))}.items()
     assert min(row["window_end"] for row in replayed.values()) > text(at(60))
+
+
+def test_a_flow_that_stands_still_says_since_when_and_when_it_tries_again(capsys: pytest.CaptureFixture[str]) -> None:
+    at = datetime(2026, 11, 15, 10, tzinfo=UTC)
+    part = PartitionSnapshot(topic="payments", partition=0, offset=5, behind=1204, frontier=None, idle=False)
+    away = FlowSnapshot(
+        app="bank",
+        version="v1",
+        flow="payments",
+        mode="live",
+        state="restarting",
+        error="PostgreSQL does not answer",
+        partitions=(part,),
+        since=at,
+        next_try=at + timedelta(seconds=8),
+    )
+    watch = Watch(json=False)
+    watch.take(away)
+    watch.take(replace(away, next_try=at + timedelta(seconds=24)))
+    told = "payments: restarting: PostgreSQL does not answer\n  since:  10:00:00 UTC; 1,204 behind; next try at 10:00:"
+    assert capsys.readouterr().err == f"{told}08\n{told}24\n"
 
 
 def test_a_run_that_was_interrupted_did_not_end_by_itself(

@@ -63,6 +63,9 @@ def test_an_app_runs_from_its_state_and_a_changed_one_is_refused_with_the_differ
 
     with run(site(topic), at_home, spark=spark, say=said.append, tell=seen.append) as running:
         until(lambda: sum(s.rows for s in seen) == len(rows))
+        (window,) = seen[-1].kept
+        assert window.keys > 0
+        assert window.rows == 0  # of the rows that it holds only sums are kept
         with pytest.raises(CheckpointInUse):
             run(site(topic), at_home, spark=spark)
         with pytest.raises(CheckpointInUse):  # nor is its state taken away under its feet

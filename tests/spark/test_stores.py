@@ -244,8 +244,15 @@ def test_postgres_away_in_the_middle_costs_nothing(
             until(lambda: running.snapshot.batch >= 1)
             embedded.down(home)
             flowing.send(*visits(flowing.event.cls, 200, 400))
+            until(lambda: running.snapshot.state == "waiting")
+            assert re.fullmatch(f"postgres:{name}(_log)? has not taken batch \\d+", running.snapshot.error)
             until(lambda: running.snapshot.state == "restarting")
-            assert "store-unreachable" in running.snapshot.error
+            shown = running.snapshot
+            assert "store-unreachable" in shown.error
+            assert shown.since is not None
+            assert shown.next_try is not None
+            assert shown.since < shown.next_try
+            assert sum(part.behind for part in shown.partitions) == 200
             up()
             count = f"select count(*) from {name}"
             until(lambda: sql(mine.text("postgres.url"), count) == [(400,)], every=0.2)

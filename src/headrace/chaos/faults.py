@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
+
 from headrace.chaos.driver import log
 from headrace.chaos.rig import Rig
 from headrace.chaos.traffic import CARDS
@@ -110,12 +112,20 @@ def pause_driver(rig: Rig, chance: random.Random) -> Hurt:
     return Hurt(rig.history.now, f"{seconds:.1f} s")
 
 
-def pause_broker(rig: Rig, chance: random.Random) -> Hurt:
-    seconds, pid = chance.uniform(1, 4), rig.part("kafka").pid
-    os.kill(pid, signal.SIGSTOP)
-    time.sleep(seconds)
-    os.kill(pid, signal.SIGCONT)
-    return Hurt(rig.history.now, f"{seconds:.1f} s")
+def pauses(part: str, longest: float) -> Inject:
+    """An embedded server and all its processes."""
+
+    def inject(rig: Rig, chance: random.Random) -> Hurt:
+        seconds, server = chance.uniform(1, longest), psutil.Process(rig.part(part).pid)
+        stopped = [server, *server.children(recursive=True)]
+        for process in stopped:
+            process.suspend()
+        time.sleep(seconds)
+        for process in stopped:
+            process.resume()
+        return Hurt(rig.history.now, f"{seconds:.1f} s")
+
+    return inject
 
 
 def zombie(rig: Rig, _: random.Random) -> Hurt:
@@ -284,7 +294,9 @@ FAULTS: dict[str, Fault] = {
         Fault(name="kill-postgres", inject=kills("postgres"), target=6),
         Fault(name="kill-redis", inject=kills("redis"), target=2, alone=False),
         Fault(name="pause-driver", inject=pause_driver, target=10, alone=False),
-        Fault(name="pause-broker", inject=pause_broker, target=10, alone=False),
+        Fault(name="pause-broker", inject=pauses("kafka", 4), target=10, alone=False),
+        Fault(name="pause-postgres", inject=pauses("postgres", 20), weight=2, target=10),
+        Fault(name="pause-redis", inject=pauses("redis", 4), weight=2, target=10, alone=False),
         Fault(name="zombie", inject=zombie, weight=0.5),
         *(Fault(name=f"die-{name}", inject=dies_at(instant), weight=0.3) for name, instant in INSTANTS.items()),
         *(Fault(name=f"fail-{name}", inject=fails_at(instant), weight=1.5) for name, instant in INSTANTS.items()),

@@ -114,12 +114,12 @@ class Watch:
     def __init__(self, json: bool) -> None:
         self._json = json
         self._last: dict[str, FlowSnapshot] = {}
-        self._said: dict[str, tuple[str, str]] = {}
+        self._said: dict[str, tuple[str, str, datetime | None]] = {}
         self._at = datetime.min.replace(tzinfo=UTC)
 
     def take(self, snapshot: FlowSnapshot) -> None:
         self._last[snapshot.name] = snapshot
-        told = (snapshot.state, snapshot.error)
+        told = (snapshot.state, snapshot.error, snapshot.next_try)
         news = self._said.get(snapshot.name) != told
         self._said[snapshot.name] = told
         if self._json:
@@ -128,7 +128,7 @@ class Watch:
             return
         now = datetime.now(UTC)
         if snapshot.error and news:
-            talk(f"{snapshot.name}: {snapshot.state}: {snapshot.error}")
+            talk(f"{snapshot.name}: {snapshot.state}: {snapshot.error}{_meanwhile(snapshot)}")
         elif news or (now - self._at).total_seconds() >= 2:
             self._at = now
             talk(_line(snapshot))
@@ -150,6 +150,14 @@ def _line(s: FlowSnapshot) -> str:
         f"{s.name}: {s.state}, batch {s.batch}, {s.rows:,} rows ({s.rows_per_second:,.0f}/s), {behind:,} behind, "
         f"watermark {time}{slow}, {s.state_keys:,} keys in state{f'; {s.growth}' if s.growth else ''}"
     )
+
+
+def _meanwhile(s: FlowSnapshot) -> str:
+    """Of a flow that stands still: since when, what has come, when it tries again."""
+    if s.since is None:
+        return ""
+    again = f"; next try at {s.next_try:%H:%M:%S}" if s.next_try else ""
+    return f"\n  since:  {s.since:%H:%M:%S} UTC; {sum(p.behind for p in s.partitions):,} behind{again}"
 
 
 def _row(snapshot: FlowSnapshot) -> dict[str, Any]:

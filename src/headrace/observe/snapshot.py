@@ -73,6 +73,8 @@ class FlowSnapshot:
     growth: str = ""  # "": as it should be
     restarts: int = 0
     error: str = ""
+    since: datetime | None = None  # no batch has ended since: it waits, or is started again and again
+    next_try: datetime | None = None
     at: datetime | None = None
 
     @property

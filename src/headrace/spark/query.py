@@ -13,16 +13,25 @@ from typing import Any
 
 from headrace.base.clock import micros
 from headrace.base.duration import duration, millis, show
-from headrace.base.errors import DeclarationError, FlowFailed, GuaranteeRefused, HeadraceError, ModeRefused, RunError
+from headrace.base.errors import (
+    DeclarationError,
+    FlowFailed,
+    GuaranteeRefused,
+    HeadraceError,
+    ModeRefused,
+    RunError,
+    StoreError,
+)
 from headrace.log.broker import Broker
 from headrace.log.dead import ROOMY
 from headrace.log.offsets import Place
 from headrace.model.declared import Node, Read, ReadTable
-from headrace.observe.growth import Limits, Size
-from headrace.observe.snapshot import FlowSnapshot, PartitionSnapshot, StepState, twin_name
+from headrace.observe.growth import Limits
+from headrace.observe.snapshot import FlowSnapshot, twin_name
 from headrace.plan import modes
 from headrace.plan.modes import Mode
 from headrace.plan.plan import Exit, Flow, Plan
+from headrace.spark import progress as progress_of
 from headrace.spark.chain import Chain, fields
 from headrace.spark.checkpoint import Checkpoint, Held
 from headrace.spark.checkpoint_files import SparkFiles
@@ -52,6 +61,9 @@ _FINAL_CODES = (
     *("topic-missing", "topic-recreated", "records-lost", "state-version", "record-too-large"),
     *("table-mismatch", "store-key-missing", "store-lost"),
 )
+
+SLOW = timedelta(seconds=2)
+"""A store that takes so long for a batch is shown as waited for."""
 
 Tell = Callable[[FlowSnapshot], None]
 
@@ -281,7 +293,11 @@ class Running:
                     self.error = trouble
                     break
                 wait = FIRST_WAIT if datetime.now(UTC) - began > CALM else wait
-                self._show(state="restarting", error=str(trouble), restarts=self.snapshot.restarts + 1)
+                now, behind, restarts = datetime.now(UTC), self.snapshot.partitions, self.snapshot.restarts + 1
+                if isinstance(trouble, StoreError):  # a broker in trouble would only cost the time to recover
+                    behind = progress_of.measured(self.job.broker, behind)
+                told = {"error": str(trouble), "since": self.snapshot.since or now, "next_try": now + wait}
+                self._show(state="restarting", restarts=restarts, partitions=behind, **told)
                 self._stop.wait(wait.total_seconds())
                 wait = min(wait * 2, LONGEST_WAIT)
         except Exception as broken:  # a fault of ours must not look like an end
@@ -307,10 +323,12 @@ class Running:
     def _live(self, query: Any, stores: Storing) -> HeadraceError | None:
         self._turn.took(str(query.runId))
         self._totals.forget_open()
-        self._show(state="running", error="")
+        self._show(state="running", error="", next_try=None)
         try:
             while not query.awaitTermination(POLL.total_seconds()):
                 self._look(query)
+                self._look_at(stores)
+                self._sizes.keep(datetime.now(UTC))
                 if self._stop.is_set():
                     query.stop()
             self._look(query)
@@ -335,6 +353,15 @@ class Running:
         for progress in fresh:
             self._take(json.loads(progress.json))
 
+    def _look_at(self, stores: Storing) -> None:
+        """A store that takes long is shown: until it has the batch, nothing moves."""
+        waits, now = stores.waits, datetime.now(UTC)
+        if waits is None or now - waits.since < SLOW or now - (self.snapshot.at or now) < SLOW:
+            return
+        error = f"{self.job.flow.stores[waits.store].target.label} has not taken batch {waits.batch}"
+        behind = progress_of.measured(self.job.broker, self.snapshot.partitions)
+        self._show(state="waiting", error=error, since=self.snapshot.since or waits.since, partitions=behind)
+
     def _is_new(self, progress: Any) -> bool:
         """Of a batch that ran: a query with nothing to do tells the number of its next one now and then."""
         return progress.batchId > self._batch and "addBatch" in progress.durationMs
@@ -345,49 +372,20 @@ class Running:
         kept = self._totals.state()
         self._show(
             state="running",
+            error="",
             batch=progress["batchId"],
             rows=progress["numInputRows"],
             rows_per_second=progress.get("processedRowsPerSecond", 0.0),
             batch_ms=progress.get("durationMs", {}).get("triggerExecution", 0),
-            watermark=_moment(source.get("metrics", {}).get("watermark")),
-            partitions=_partitions(source),
+            watermark=progress_of.moment(source.get("metrics", {}).get("watermark")),
+            partitions=progress_of.partitions(source),
             counts=self._totals.counts(),
             kept=kept,
             state_bytes=sum(o["memoryUsedBytes"] for o in operators),
-            growth=self._sizes.take(_size(kept)),
+            growth=self._sizes.take(progress_of.size(kept)),
+            since=None,
         )
 
     def _show(self, **changed: Any) -> None:
         self.snapshot = replace(self.snapshot, at=datetime.now(UTC), **changed)
         self.tell(self.snapshot)
-
-
-def _size(kept: tuple[StepState, ...]) -> Size:
-    return Size(
-        at=datetime.now(UTC),
-        keys=sum(step.keys for step in kept),
-        rows=sum(step.rows for step in kept),
-        bytes=sum(step.bytes for step in kept),
-    )
-
-
-def _partitions(source: dict[str, Any]) -> tuple[PartitionSnapshot, ...]:
-    metrics = source.get("metrics", {})
-    offset = source.get("endOffset") or {}
-    parts = (json.loads(offset) if isinstance(offset, str) else offset).get("parts", {})
-    return tuple(
-        PartitionSnapshot(
-            topic=topic,
-            partition=int(partition),
-            offset=part["to"],
-            behind=int(metrics.get(f"{topic}/{partition}.behind", 0)),
-            frontier=_moment(metrics.get(f"{topic}/{partition}.frontier")),
-            idle=metrics.get(f"{topic}/{partition}.idle") == "true",
-        )
-        for topic, partitions in parts.items()
-        for partition, part in partitions.items()
-    )
-
-
-def _moment(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)

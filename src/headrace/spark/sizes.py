@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from headrace.base.clock import EPOCH, micros
@@ -21,19 +21,34 @@ class Sizes:
     file: Path
     limits: Limits
     _known: list[Size] = field(default_factory=list)
+    _last: Size | None = None  # taken, and not kept yet
 
     def __post_init__(self) -> None:
-        self._known = read_sizes(self.file)[-KEPT:]
-        if self._known:  # what is too old goes when a run starts
-            self.file.write_text("".join(map(_line, self._known)))
+        self._known = read_sizes(self.file)
+        self._forget()
 
     def take(self, size: Size) -> str:
         """Whether state grows, in words."""
-        if not self._known or size.at - self._known[-1].at >= EVERY:
-            self._known.append(size)
-            with self.file.open("a") as file:
-                file.write(_line(size))
+        self._last = size
+        self.keep(size.at)
         return grown([*self._known, size], self.limits)
+
+    def keep(self, now: datetime) -> None:
+        """What was taken last, when its minute has come: nothing may follow it for long."""
+        if self._last is None or (self._known and now - self._known[-1].at < EVERY):
+            return
+        self._known.append(self._last)
+        with self.file.open("a") as file:
+            file.write(_line(self._last))
+        self._last = None
+        if len(self._known) > 2 * KEPT:
+            self._forget()
+
+    def _forget(self) -> None:
+        """What is too old."""
+        self._known = self._known[-KEPT:]
+        if self._known:
+            self.file.write_text("".join(map(_line, self._known)))
 
 
 def read_sizes(file: Path) -> list[Size]:

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from headrace.model.declared import Aggregated
 from headrace.observe.snapshot import Counts, StepState
 from headrace.plan.plan import Flow
 
@@ -54,9 +55,14 @@ class Totals:
         )
 
     def state(self) -> tuple[StepState, ...]:
-        """What each step that keeps something keeps."""
+        """What each step that keeps something keeps. Of rows that windows have counted only the sums are kept."""
         return tuple(
-            StepState(step=step.name, keys=terms["keys"], rows=terms.get("held", 0), bytes=terms.get("bytes", 0))
+            StepState(
+                step=step.name,
+                keys=terms["keys"],
+                rows=0 if isinstance(step.node, Aggregated) else terms.get("held", 0),
+                bytes=terms.get("bytes", 0),
+            )
             for step in self.flow.steps
             if "keys" in (terms := self._sum.get(step.ordinal, {}))
         )
