@@ -160,7 +160,7 @@ def deciding(service: Service, broker: Broker, say: Callable[[dict[str, Any]], l
 
     reader = Arrivals(broker, [service.ask.topic], take, since=datetime.now(UTC) + timedelta(days=1))
     try:
-        assert reader.caught_up.wait(20)
+        reader.catch_up()
         yield
     finally:
         reader.close()

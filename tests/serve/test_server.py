@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.client
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -12,8 +14,10 @@ import pytest
 
 from headrace.base.clock import rfc3339
 from headrace.base.ids import random_id
+from headrace.base.settings import Settings
 from headrace.log.broker import Broker
 from headrace.model.service import Service
+from headrace.stack import stack as embedded
 from tests.log.paying import until
 from tests.serve.asking import KEY, Caller, deciding, decision, made, on_log, payment, serving, write
 
@@ -244,3 +248,24 @@ def _by_rules(event: Any) -> dict[str, Any]:
     if event.country == "XX":
         raise ValueError("no such country")
     return {"decision": "decline" if event.amount > 1000 else "allow", "reasons": ["by rules alone"]}
+
+
+def test_while_the_broker_stands_still_answers_go_on_and_events_are_written_later(
+    broker: Broker, settings: Settings
+) -> None:
+    service, asked = made(broker, deadline="100 ms"), payment("z-1")
+    kafka = next(part.pid for part in embedded.status(settings.home) if part.name == "kafka")
+    assert kafka is not None
+    with serving(service, broker) as desk:
+        until(lambda: desk.call("GET", "/health").status == 200)
+        os.kill(kafka, signal.SIGSTOP)
+        try:
+            told = desk.decide(asked).body
+            assert (told["decision"], told["why"], told["recorded"]) == ("review", "not-recorded", False)
+            until(lambda: desk.call("GET", "/health").status == 503)
+        finally:
+            os.kill(kafka, signal.SIGCONT)
+        again = until(lambda: (said := desk.decide(asked).body)["recorded"] and said)
+        assert again == told | {"recorded": True}
+        until(lambda: desk.call("GET", "/health").status == 200)
+    assert [row["payment_id"] for row in on_log(broker, service.ask.topic)] == ["z-1"]

@@ -56,10 +56,10 @@ class PromptProducer:
                 fix="try again later",
             ) from None
 
-    def answers(self, *, within: str | timedelta) -> bool:
-        """Whether the broker answers now."""
+    def answers(self, topic: str, *, within: str | timedelta) -> bool:
+        """Whether the broker answers now, asked about a topic."""
         try:
-            self._client.list_topics(timeout=duration(within).total_seconds())
+            self._client.list_topics(topic, timeout=duration(within).total_seconds())
         except KafkaException:
             return False
         return True

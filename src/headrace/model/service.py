@@ -57,12 +57,12 @@ class Service:
     @property
     def degraded(self) -> Topic:
         """What was told without the flow, so that it can be told again, and looked up."""
-        return Topic(name=f"{self.name}.degraded")
+        return Topic(name=f"{self.ask.topic}.{self.name}.degraded")
 
     @property
     def notes(self) -> Topic:
         """Which reviews somebody put off, and until when."""
-        return Topic(name=f"{self.name}.notes", compact=True)
+        return Topic(name=f"{self.ask.topic}.{self.name}.notes", compact=True)
 
     @property
     def topics(self) -> tuple[Topic, ...]:

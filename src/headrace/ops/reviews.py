@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
+from typing import Any
 
 from headrace.base.clock import SystemClock, rfc3339
-from headrace.base.errors import NotFound
+from headrace.base.errors import DataError, NotFound
+from headrace.log.arrivals import Arrivals
 from headrace.log.broker import Broker
 from headrace.log.codec import Encoded
 from headrace.log.prompt import PromptProducer
-from headrace.log.read import read
 from headrace.model.service import Service
 from headrace.serve.live import KEEP, followed, read_rows
 from headrace.serve.reviews import Review, Reviews
@@ -19,10 +21,18 @@ def queue(broker: Broker, service: Service) -> Reviews:
     """What waits now."""
     if service.alerts is None:
         raise NotFound(f"{service.name} has no reviews", why="it declares no alerts=", where=service.where)
-    found, since = Reviews(service), SystemClock().now() - KEEP
-    for topic in followed(service):
-        for record in read_rows(service, read(broker, topic, since)):
-            found.take(*record)
+    found = Reviews(service)
+
+    def take(messages: list[Any]) -> None:
+        for record in read_rows(service, messages):
+            with suppress(DataError):  # a note that nobody can read puts nothing off
+                found.take(*record)
+
+    reader = Arrivals(broker, list(followed(service)), take, since=SystemClock().now() - KEEP)
+    try:
+        reader.catch_up()
+    finally:
+        reader.close()
     return found
 
 

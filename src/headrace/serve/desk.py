@@ -6,22 +6,20 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import timedelta
-from hashlib import blake2b
 from time import monotonic, perf_counter
 from typing import Any
 
 import msgspec
 
 from headrace.base.clock import SystemClock, rfc3339
-from headrace.base.errors import LogError, Overloaded
-from headrace.log.arrivals import Arrivals
+from headrace.base.errors import Overloaded
 from headrace.log.broker import Broker
 from headrace.log.codec import ID
 from headrace.log.prompt import PromptProducer
 from headrace.model.service import Answer, Service
 from headrace.serve import LOGGER
 from headrace.serve.figures import Figures
+from headrace.serve.hearing import Hearing, content_of
 from headrace.serve.memory import Case, Memory, Row, told_of
 from headrace.serve.reading import Reading
 
@@ -29,7 +27,6 @@ Speak = Callable[[Any], Answer]
 """The fallback, connected: from an event to an answer."""
 
 _SPEAKERS = 4
-_CATCH_UP = 60.0  # seconds that reading back what is remembered may take
 
 
 @dataclass(slots=True)
@@ -54,20 +51,14 @@ class Timings:
 
 
 class Desk:
-    """One service over one broker. Everything but the two threads of the log's clients runs in the event loop."""
+    """One service over one broker, all of it in the event loop."""
 
-    def __init__(
-        self,
-        service: Service,
-        broker: Broker,
-        *,
-        speak: Speak | None = None,
-    ) -> None:
+    def __init__(self, service: Service, broker: Broker, *, speak: Speak | None = None) -> None:
         self.service, self.figures = service, Figures()
         self._broker, self._speak, self.now = broker, speak, SystemClock().now
         self._reading = Reading(service, self.now)
         self._memory = Memory((service.memory + service.ahead).total_seconds())
-        self._id_of = _id_reader(service)
+        self._hearing = Hearing(service, self._memory, self.figures)
         self._speakers = ThreadPoolExecutor(_SPEAKERS, thread_name_prefix="fallback")
         self._reachable = False
 
@@ -75,18 +66,13 @@ class Desk:
         """Connects, and reads back from the log what must be remembered."""
         self._loop = asyncio.get_running_loop()
         self.producer = PromptProducer(self._broker)
-        names = [self.service.ask.topic, self.service.answer.name, self.service.degraded.name]
-        since = self.now() - self.service.memory
-        self._arrivals = await asyncio.to_thread(Arrivals, self._broker, names, self._take, since=since)
-        if not await asyncio.to_thread(self._arrivals.caught_up.wait, _CATCH_UP):
-            raise LogError("reading back what is remembered took too long", why=f"more than {_CATCH_UP:g} s",
-                           fix="declare a shorter memory=")  # fmt: skip
+        await self._hearing.start(self._broker, self.now() - self.service.memory)
         self._watching = asyncio.create_task(self._watch())
 
     async def stop(self) -> int:
         """Ends after the last answer. Returns how many events the log still does not have."""
         self._watching.cancel()
-        await asyncio.to_thread(self._arrivals.close)
+        await self._hearing.stop()
         left = await asyncio.to_thread(self.producer.close)
         self._speakers.shutdown(wait=False, cancel_futures=True)
         return left
@@ -94,7 +80,7 @@ class Desk:
     @property
     def ready(self) -> dict[str, bool]:
         """The parts that must work for an answer of the flow."""
-        return {"broker": self._reachable, "reader": self._arrivals.alive}
+        return {"broker": self._reachable, "reader": self._hearing.alive}
 
     async def decide(self, body: bytes, *, timings: bool = False) -> Row:
         """The answer for one event. Everything that can be refused is refused before it is written."""
@@ -107,7 +93,7 @@ class Desk:
         clock = Timings(perf_counter())
         event = self._reading.event_of(body)
         record = self._reading.codec.encode(event)
-        id, content = getattr(event, self.service.ask.id), blake2b(record[1], digest_size=16).digest()
+        id, content = getattr(event, self.service.ask.id), content_of(record[1])
         case = self._memory.asked(id, content, monotonic())
         clock.read = perf_counter()
         self.figures.in_flight += 1
@@ -179,60 +165,8 @@ class Desk:
         clock.written = perf_counter()
         case.recorded = True
 
-    def _take(self, messages: list[Any]) -> None:
-        """Called in the reader's thread: what can be done here is not done in the loop."""
-        read = []
-        for message in messages:
-            value = message.value()
-            if value is None:
-                continue  # a mark or a tombstone
-            try:
-                row = msgspec.json.decode(value) if message.topic() != self.service.ask.topic else {}
-                read.append((message.topic(), self._id_of(value), row, value))
-            except msgspec.DecodeError:
-                self._loop.call_soon_threadsafe(self._count_unreadable)
-        self._loop.call_soon_threadsafe(self._apply, read)
-
-    def _count_unreadable(self) -> None:
-        self.figures.unreadable += 1
-
-    def _apply(self, read: list[tuple[str, str, Row, bytes]]) -> None:
-        now = monotonic()
-        for topic, id, row, value in read:
-            if topic == self.service.answer.name:
-                self._answered(id, row, now)
-            elif topic == self.service.ask.topic:
-                self._memory.written(id, blake2b(value, digest_size=16).digest(), now)
-            else:
-                case = self._memory.case(id, now)
-                if not case.degraded:  # told before a restart, or by another desk
-                    case.told, case.degraded = (
-                        msgspec.json.encode(told_of(row, (*self.service.tell, "why", "by"))),
-                        True,
-                    )
-
-    def _answered(self, id: str, row: Row, now: float) -> None:
-        twin = self._memory.answered(id, row, self.service.tell, now)
-        if twin is not None:
-            self.figures.twins[twin] += 1
-            if twin == "disagreed":
-                LOGGER.error("two answers for one id differ although they saw the same of the log")
-            return
-        self.figures.decisions[str(row.get("decision"))] += 1
-        case = self._memory.case(id, now)
-        if case.degraded:
-            same = msgspec.json.decode(case.told).get("decision") == row.get("decision")
-            self.figures.late["same" if same else "other"] += 1
-
     async def _watch(self) -> None:
         """Looks every second whether the broker answers: a client that has nothing to do does not notice."""
         while True:
-            self._reachable = await asyncio.to_thread(self.producer.answers, within=timedelta(seconds=2))
+            self._reachable = await asyncio.to_thread(self.producer.answers, self.service.ask.topic, within="1 s")
             await asyncio.sleep(1)
-
-
-def _id_reader(service: Service) -> Callable[[bytes], str]:
-    """Reads nothing of a record but its id."""
-    only = msgspec.defstruct("Only", [(service.ask.id, str)])
-    decode = msgspec.json.Decoder(only).decode
-    return lambda value: str(getattr(decode(value), service.ask.id))

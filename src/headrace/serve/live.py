@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from headrace.base.errors import DataError
 from headrace.expr.types import MONEY
 from headrace.log.arrivals import Arrivals
 from headrace.log.broker import Broker
@@ -57,18 +58,15 @@ class Live:
         self._loop = asyncio.get_running_loop()
         names = list(followed(self.service))
         if names:
-            self._reader = await asyncio.to_thread(Arrivals, self._broker, names, self._take, since=self.now() - KEEP)
+            self._reader = await asyncio.to_thread(
+                Arrivals, self._broker, names, self._take, since=self.now() - KEEP, patient=True
+            )
         self._ticking = asyncio.create_task(self._tick_on())
 
     async def stop(self) -> None:
         self._ticking.cancel()
         if self._reader is not None:
             await asyncio.to_thread(self._reader.close)
-
-    async def caught_up(self) -> None:
-        """Until everything that was there at the start is known."""
-        if self._reader is not None:
-            await asyncio.to_thread(self._reader.caught_up.wait)
 
     async def next(self) -> Row:
         """The snapshot of the next second."""
@@ -139,16 +137,22 @@ class Live:
         self._loop.call_soon_threadsafe(self._apply, list(read_rows(self.service, messages)))
 
     def _apply(self, read: list[tuple[str, str, Row, bytes]]) -> None:
+        for record in read:
+            try:
+                self._apply_one(*record)
+            except (DataError, ArithmeticError):
+                self._desk.figures.unreadable += 1
+
+    def _apply_one(self, topic: str, id: str, row: Row, value: bytes) -> None:
         service, money = self.service, self.money
-        for topic, id, row, value in read:
-            self.reviews.take(topic, id, row, value)
-            if service.alerts is not None and topic == service.alerts.name and row.get("decision") != _ALLOW:
-                money.stopped(id)
-                self._alerts.appendleft(row)
-            elif service.label is not None and topic == service.label.topic and self._amount in row:
-                money.labelled(id, bool(row.get("fraud")), Decimal(str(row[self._amount])))
-            elif service.batch is not None and topic == service.batch.name:
-                money.stopped_by_batch(id)
+        self.reviews.take(topic, id, row, value)
+        if service.alerts is not None and topic == service.alerts.name and row.get("decision") != _ALLOW:
+            money.stopped(id)
+            self._alerts.appendleft(row)
+        elif service.label is not None and topic == service.label.topic and self._amount in row:
+            money.labelled(id, bool(row.get("fraud")), Decimal(str(row[self._amount])))
+        elif service.batch is not None and topic == service.batch.name:
+            money.stopped_by_batch(id)
 
 
 def followed(service: Service) -> Iterable[str]:

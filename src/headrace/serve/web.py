@@ -23,6 +23,7 @@ from headrace.base.errors import (
     KeyRefused,
     MethodRefused,
     NotFound,
+    Overloaded,
     RequestError,
     Undecodable,
 )
@@ -34,6 +35,7 @@ from headrace.serve.reading import body_of, row_of
 
 STATIC = Path(__file__).parent / "static"
 KEY_HEADER = "X-Api-Key"
+_WRITE_WAIT = 10.0  # seconds in which the log must have taken a person's word
 _BODY_WAIT = 5.0  # seconds in which a body must have come
 
 _PAGE_HEADERS = {
@@ -120,7 +122,11 @@ class Web:
         """Returns once the log has it."""
         loop, safe = asyncio.get_running_loop(), asyncio.Event()
         self._desk.producer.send(topic, record, lambda: loop.call_soon_threadsafe(safe.set))
-        await safe.wait()
+        try:
+            async with asyncio.timeout(_WRITE_WAIT):
+                await safe.wait()
+        except TimeoutError:
+            raise Overloaded("the broker does not answer", why="it is written as soon as it does") from None
 
     async def _events(self, request: Request) -> Response:
         async def events() -> AsyncIterator[bytes]:

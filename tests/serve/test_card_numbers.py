@@ -1,0 +1,44 @@
+"""Card numbers, wherever they hide in a request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headrace.serve.card_numbers import holds_card_number
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "4111111111111111",
+        "4111 1111 1111 1111",
+        "5500-0000-0000-0004",
+        "card 378282246310005, thanks",
+        4111111111111111,
+        4111111111111111.0,
+        ["a", {"b": "6011000990139424"}],
+        {"4111111111111111": 1},
+        "4222222222222",
+    ],
+)
+def test_a_card_number_is_found(value: Any) -> None:
+    assert holds_card_number(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "4111111111111112",  # the check digit is wrong
+        "p-20261115190000123456",  # longer than any card
+        "2026-11-15T19:00:00.123456Z",
+        52.520006612345,
+        "411111111111",
+        True,
+        None,
+        12.5,
+    ],
+)
+def test_other_digits_are_let_through(value: Any) -> None:
+    assert not holds_card_number(value)
