@@ -180,6 +180,22 @@ def test_time(text: str, expected: object) -> None:
     assert value(text, at=NOON) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("distance_km(46.948, 7.447, 47.377, 8.541)", 95.479),
+        ("distance_km(-33.9, 151.2, 51.5, -0.1)", 16994.718),
+        ("distance_km(10, 20, 10, 20)", 0.0),
+        ("distance_km(0, 0, 0, 180)", 20015.087),
+        ("distance_km(91, 0, 0, 0)", None),
+        ("distance_km(0, 0, 0, -180.5)", None),
+        ("distance_km(0, 0, cast(null as float), 0)", None),
+    ],
+)
+def test_distance(text: str, expected: object) -> None:
+    assert value(text) == expected
+
+
 def test_rows_are_mappings_sequences_or_objects() -> None:
     columns = (Column("n", INT), Column("k", INT))
     tree = parse("n * 10 + k", columns)

@@ -98,6 +98,16 @@ def test_approximate_functions_agree_within_1e_9(spark: Spark) -> None:
                 assert ours == theirs, (str(tree), each)
 
 
+def test_distances_are_the_same_to_the_metre(spark: Spark) -> None:
+    random = Random(3)
+    places = [0.0, -0.0, 90.0, -90.0, 90.1, -180.0, 180.0, 200.0, None]
+    near = lambda: random.choice([*places, *(random.uniform(-90, 90) for _ in places)])  # noqa: E731
+    rows = [{"f": near(), "g": near(), "i": random.randint(-90, 90)} for _ in range(500)]
+    columns = tuple(column for column in COLUMNS if column.name in ("f", "g", "i"))
+    trees = [parse(f"distance_km({two})", columns) for two in ("f, g, g, f", "f, f, i, g", "g, i, g, f + 1e-4")]
+    assert on_spark(spark, trees, rows, columns) == [[in_python(tree, each) for tree in trees] for each in rows]
+
+
 def test_named_rows_are_found_by_their_qualified_name(spark: Spark) -> None:
     import pyspark.sql.functions as sf
 

@@ -162,6 +162,9 @@ FUNCTIONS: dict[str, Function] = {
     "cos": _real("cos(a)", "of radians", python.cos, approximate=True, spark="cos"),
     "asin": _real("asin(a)", "null outside -1 to 1", python.asin, undefined=always, approximate=True),
     "radians": _real("radians(a)", "of degrees", python.radians, approximate=True, spark="radians"),
+    "distance_km": _real("distance_km(lat, lon, lat2, lon2)",
+                         "between two places in degrees, over a sphere of 6371 km, rounded to metres; null beyond "
+                         "90 and 180 degrees", python.distance_km, undefined=always),
     # choice
     "coalesce": Function(usage="coalesce(a, b)", says="the first that is not null", rule=rules.alike, nulls="lazy",
                          null_if="all", spark="coalesce"),

@@ -25,6 +25,9 @@ Operation = Callable[..., object]
 eq, ne, lt, le, gt, ge = operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge
 negated, concat = operator.not_, operator.add
 sin, cos, radians = math.sin, math.cos, math.radians
+EARTH_WIDE_M = 2 * 6_371_000.0
+DEGREE = math.pi / 180
+HALF_DEGREE = math.pi / 360
 
 MILLISECOND = timedelta(milliseconds=1)
 FARTHEST = 10**9  # positions in a text beyond this are the same as this; keeps to the JVM's 32 bits
@@ -156,6 +159,15 @@ def ln(a: float) -> float | None:
 
 def asin(a: float) -> float | None:
     return math.asin(a) if -1 <= a <= 1 else None
+
+
+def distance_km(lat: float, lon: float, lat2: float, lon2: float) -> float | None:
+    """By haversines. Rounded far above what engines differ by in a sine, so that they agree."""
+    if max(abs(lat), abs(lat2)) > 90 or max(abs(lon), abs(lon2)) > 180:
+        return None
+    up, along = math.sin((lat2 - lat) * HALF_DEGREE), math.sin((lon2 - lon) * HALF_DEGREE)
+    part = up * up + math.cos(lat * DEGREE) * math.cos(lat2 * DEGREE) * (along * along)
+    return math.floor(math.asin(math.sqrt(min(part, 1.0))) * EARTH_WIDE_M + 0.5) / 1000
 
 
 # -- choice: these see nulls

@@ -15,7 +15,7 @@ import pyspark.sql.functions as sf
 from headrace.base.clock import micros
 from headrace.expr import casts
 from headrace.expr.nodes import Call, Cast, Expr
-from headrace.expr.python import FARTHEST, WHOLE_FLOATS
+from headrace.expr.python import DEGREE, EARTH_WIDE_M, FARTHEST, HALF_DEGREE, WHOLE_FLOATS
 from headrace.expr.types import BOOL, BYTES, DURATION, FLOAT, INT, NULL, TEXT, TIME, DecimalType, ListType, Type, same
 
 Value = Any  # a pyspark Column
@@ -193,6 +193,14 @@ def _within(function: str, low: float, high: float) -> Callable[..., Value]:
     return compile
 
 
+def _distance_km(_call: Call, lat: Value, lon: Value, lat2: Value, lon2: Value) -> Value:
+    known = (sf.abs(lat) <= 90) & (sf.abs(lat2) <= 90) & (sf.abs(lon) <= 180) & (sf.abs(lon2) <= 180)
+    up, along = sf.sin((lat2 - lat) * HALF_DEGREE), sf.sin((lon2 - lon) * HALF_DEGREE)
+    part = up * up + sf.cos(lat * DEGREE) * sf.cos(lat2 * DEGREE) * (along * along)
+    metres = sf.floor(sf.asin(sf.sqrt(sf.least(part, sf.lit(1.0)))) * EARTH_WIDE_M + 0.5)
+    return sf.when(known, metres.cast("double") / 1000)
+
+
 def _substr(_call: Call, text: Value, position: Value, count: Value) -> Value:
     def near(place: Value) -> Value:
         return sf.least(sf.greatest(place, sf.lit(-FARTHEST)), sf.lit(FARTHEST)).cast("int")
@@ -275,6 +283,7 @@ SPECIAL: dict[str, Callable[..., Value]] = {
     "exp": _exp,
     "ln": _within("ln", 5e-324, _LARGEST),
     "asin": _within("asin", -1.0, 1.0),
+    "distance_km": _distance_km,
     "nullif": _nullif,
     "length": _length,
     "substr": _substr,
