@@ -193,7 +193,7 @@ def _view(spark: Spark, folder: Path) -> DataFrame:
         sf.lit(None).cast("binary").alias("value"),
         sf.lit(None).cast("array<struct<key: string, value: binary>>").alias("headers"),
     )  # fmt: skip
-    compiled: DataFrame = Compiler(plan, flow, Chain(spark)).records(records)
+    compiled: DataFrame = Compiler(plan, flow, Chain(spark), "").records(records)
     return compiled
 
 

@@ -24,6 +24,10 @@ object Chain {
   /** What a static table has for a key text, as a struct; `table` as in Lookup. */
   def lookup(key: Column, table: String): Column = Lookup(key, table)
 
+  /** A packed row of the columns `row`, and behind them `said`, what the policy that stands at this place says of it. */
+  def decide(payload: Column, place: String, default: String, row: String, said: String): Column =
+    ChainColumns.decide(payload, place, default, row, said)
+
   /** The same condition, counting rows under these terms of rule D3 where it is true and where it is not ("": not). */
   def counted(condition: Column, step: Int, yes: String, no: String): Column = Counted(condition, step, yes, no)
 }

@@ -21,6 +21,9 @@ object ChainColumns {
 
   def keyText(struct: Column): Column = of(KeyText(_), struct)
 
+  def decide(payload: Column, place: String, default: String, row: String, said: String): Column =
+    of(Decide(_, place, default, StructType.fromDDL(row), StructType.fromDDL(said)), payload)
+
   def stableId(row: Column, named: String): Column = {
     val o = new ObjectMapper().readTree(named)
     val topics = o.get(3).elements.asScala.map(_.asText).toSeq

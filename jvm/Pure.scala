@@ -16,9 +16,11 @@ import com.fasterxml.jackson.databind.node.{ArrayNode, JsonNodeFactory, ObjectNo
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser
 import org.apache.spark.sql.catalyst.util.{ArrayData, GenericArrayData}
+import org.apache.spark.sql.headrace.Deciding
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
+import headrace.deciding.Trees
 import headrace.steps._
 
 object Pure {
@@ -71,6 +73,33 @@ object Pure {
     val values = nodes.arrayNode
     types.indices.foreach(i => values.add(show(if (row.isNullAt(i)) null else row.get(i, types(i)), types(i))))
     values
+  }
+
+  /** The score and the raw sum of a model for rows of doubles, as bytes one after the other. */
+  def scored(model: String, features: Int, rows: Array[Byte]): Array[Byte] = {
+    val trees = Trees.parse(json.readTree(model))
+    val in = ByteBuffer.wrap(rows)
+    val out = ByteBuffer.allocate(rows.length / features * 2)
+    while (in.hasRemaining) {
+      val values = Array.fill(features)(in.getDouble)
+      out.putDouble(trees.score(values)).putDouble(trees.raw(values))
+    }
+    out.array
+  }
+
+  /** What the policy that stands at a place says of rows: [{types, rows}] of payloads as `packed` reads and `unpacked`
+    * writes them, `said` being behind the columns of `row` in what comes out. Both are DDL. */
+  def decided(rows: String, place: String, default: String, row: String, said: String): String = {
+    val deciding = new Deciding(place, default, StructType.fromDDL(row), StructType.fromDDL(said))
+    val types = (StructType.fromDDL(row) ++ StructType.fromDDL(said)).map(_.dataType.sql)
+    val found = nodes.arrayNode
+    val group = found.addObject()
+    types.foreach(group.withArrayProperty("types").add(_))
+    val told = group.putArray("payloads")
+    json.readTree(packed(rows)).get(0).forEach { payload =>
+      told.add(Base64.getEncoder.encodeToString(deciding.decide(Base64.getDecoder.decode(payload.asText))))
+    }
+    unpacked(json.writeValueAsString(found))
   }
 
   private def each(groups: String, name: String)(make: (Array[DataType], JsonNode) => JsonNode): String = {

@@ -6,12 +6,11 @@ package org.apache.spark.sql.headrace
 
 import java.util.{List => JavaList, Map => JavaMap}
 
-import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{Column, DataFrame, Encoders, Row}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.analysis.UnresolvedDeserializer
 import org.apache.spark.sql.catalyst.encoders.{encoderFor, ExpressionEncoder}
-import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, AttributeReference, BindReferences, BitwiseAnd, BitwiseOr, BoundReference, Cast, Expression, LeafExpression, Literal, NamedExpression, XxHash64}
+import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, AttributeReference, BitwiseAnd, BitwiseOr, BoundReference, Cast, Expression, LeafExpression, Literal, NamedExpression, XxHash64}
 import org.apache.spark.sql.catalyst.expressions.codegen.{CodegenContext, ExprCode, FalseLiteral}
 import org.apache.spark.sql.catalyst.expressions.codegen.Block._
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke
@@ -81,10 +80,7 @@ object StagePlan {
   private def conditionsOf(session: SparkSession, step: StepSpec, conditions: JavaList[Column]): Array[Expression] =
     if (conditions == null) Array.empty
     else Array.tabulate(conditions.size) { i =>
-      val columns = session.createDataFrame(session.sparkContext.emptyRDD[Row]: RDD[Row], step.schemaOf(i))
-      val asked = columns.select(conditions.get(i).as("holds")).queryExecution
-      val Alias(condition, _) = asked.optimizedPlan.expressions.head: @unchecked
-      BindReferences.bindReference(condition, columns.queryExecution.analyzed.output)
+      BoundColumns(session, step.schemaOf(i), conditions.subList(i, i + 1)).head
     }
 }
 

@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     from headrace.model.aggregate import avg, collect, count, distinct, first, last, max, min, quantile, sum, top
     from headrace.model.app import App, marked
     from headrace.model.event import event
+    from headrace.model.policy import Policy
+    from headrace.model.rule import Rule
     from headrace.model.sequence import group
     from headrace.model.static import Static
     from headrace.model.stream import Stream
     from headrace.model.table import Table
     from headrace.model.target import files, lake, postgres, redis
+    from headrace.model.trees import Model
     from headrace.model.view import View
     from headrace.model.window import at_close, forever, hopping, on_change, session, sliding, tumbling
     from headrace.ops.connect import connect
@@ -29,7 +32,10 @@ __version__ = "0.1.0"
 __all__ = [
     "App",
     "HeadraceError",
+    "Model",
     "Money",
+    "Policy",
+    "Rule",
     "Static",
     "Stream",
     "Table",
@@ -73,11 +79,14 @@ _HOMES = {
     "headrace.model.aggregate": "avg collect count distinct first last max min quantile sum top",
     "headrace.model.app": "App marked",
     "headrace.model.event": "event",
+    "headrace.model.policy": "Policy",
+    "headrace.model.rule": "Rule",
     "headrace.model.sequence": "group",
     "headrace.model.static": "Static",
     "headrace.model.stream": "Stream",
     "headrace.model.table": "Table",
     "headrace.model.target": "files lake postgres redis",
+    "headrace.model.trees": "Model",
     "headrace.model.view": "View",
     "headrace.model.window": "at_close forever hopping on_change session sliding tumbling",
     "headrace.ops.connect": "connect",

@@ -24,6 +24,7 @@ from headrace.ops.stores import stores_of
 from headrace.plan.modes import Mode
 from headrace.plan.plan import build
 from headrace.spark.checkpoint import Checkpoint
+from headrace.spark.deciding import deciding
 from headrace.spark.query import Job, Running, Span, start
 from headrace.spark.session import Spark
 from headrace.spark.storing import storing
@@ -59,7 +60,7 @@ class Flowing:
         settings: Settings | None = None,
     ) -> None:
         """`settings` say where its stores are, if it has any."""
-        self.spark, self.broker = spark, broker
+        self.spark, self.broker, self.app = spark, broker, app
         self.plan = build(app)
         (self.flow,) = self.plan.flows
         (source,) = self.flow.by_topic
@@ -111,7 +112,10 @@ class Flowing:
     @contextmanager
     def live(self) -> Iterator[Live]:
         job = self.job("live")
-        with storing(self.spark, job.stores, job.id, job.checkpoint.staged):
+        with (
+            storing(self.spark, job.stores, job.id, job.checkpoint.staged),
+            deciding(self.spark, job.broker, job.flow, str(job.checkpoint.spark)),
+        ):
             query = start(self.spark, job)
             try:
                 yield Live(self, query)

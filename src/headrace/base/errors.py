@@ -16,6 +16,8 @@ HeadraceError
 │   │   └── BadQuery .......... a question to the lake that DuckDB cannot answer, or may not
 │   ├── BadTopic
 │   ├── BadStore
+│   ├── BadPolicy ............. rules or thresholds that could never decide
+│   ├── BadModel .............. a text that is no model, or one that cannot be asked here
 │   ├── BadWindow
 │   ├── BadAggregate
 │   ├── BadStep
@@ -186,6 +188,14 @@ class BadTopic(DeclarationError):
 
 class BadStore(DeclarationError):
     code = "bad-store"
+
+
+class BadPolicy(DeclarationError):
+    code = "bad-policy"
+
+
+class BadModel(DeclarationError):
+    code = "bad-model"
 
 
 class ExpressionError(DeclarationError):

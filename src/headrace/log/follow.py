@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -38,13 +39,24 @@ class Follower:
         """The messages since the last time. Raises a LogError if the broker is silent; the next time gives all."""
         until = ends(self._broker, self._places)
         while any(self._reached[place] < until[place] for place in self._places):
-            for message in self._client.consume(10_000, 0.1):
-                if message.error() is None:
-                    self._found.append(message)
-                elif message.error().code() != KafkaError._PARTITION_EOF:
-                    raise self._broker.explain(KafkaException(message.error()), topic=self._topic)
-                place = message.topic(), message.partition()
-                self._reached[place] = message.offset() + (message.error() is None)
+            self._take(self._client.consume(10_000, 0.1))
+        return self._taken()
+
+    def wait(self, wait: timedelta) -> list[Any]:
+        """The messages since the last time; if there are none, waits that long for one."""
+        self._take(self._client.consume(1, wait.total_seconds()))
+        return self._taken()
+
+    def _take(self, messages: list[Any]) -> None:
+        for message in messages:
+            if message.error() is None:
+                self._found.append(message)
+            elif message.error().code() != KafkaError._PARTITION_EOF:
+                raise self._broker.explain(KafkaException(message.error()), topic=self._topic)
+            place = message.topic(), message.partition()
+            self._reached[place] = message.offset() + (message.error() is None)
+
+    def _taken(self) -> list[Any]:
         found, self._found = self._found, []
         return found
 

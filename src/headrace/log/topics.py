@@ -41,7 +41,8 @@ def settings(topic: Topic) -> dict[str, str]:
     policy = "compact" if topic.compact else "delete"
     if topic.compact and topic.retention is not None:
         policy = "compact,delete"
-    return {
+    largest = {} if topic.largest is None else {"max.message.bytes": str(topic.largest)}
+    return largest | {
         "cleanup.policy": policy,
         "retention.ms": "-1" if topic.retention is None else str(topic.retention // MILLISECOND),
         "min.compaction.lag.ms": "0" if topic.lag is None else str(topic.lag // MILLISECOND),

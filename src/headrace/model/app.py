@@ -201,7 +201,7 @@ class App:
             retention=None if retention is None else duration(retention),
             compact=compact,
         )
-        self._know(topic)
+        self.know(topic)
         return topic
 
     @declaring('app.service("decide", ask=Payment, answer=raw, default={"decision": "review"})')
@@ -245,7 +245,7 @@ class App:
 
     def add(self, output: Output) -> None:
         """Called by `stream.to(...)`."""
-        self._know(output.target)
+        self.know(output.target)
         self._outputs.append(output)
 
     @property
@@ -273,7 +273,8 @@ class App:
         streams = [s.node.event for s in self._streams.values() if isinstance(s.node, Read)]
         return tuple(dict.fromkeys(streams + [t.event for t in self._tables.values()]))
 
-    def _know(self, sink: Sink) -> None:
+    def know(self, sink: Sink) -> None:
+        """Remembers a topic or a store; refuses one that is known as something else."""
         known: Sink
         if isinstance(sink, Topic):
             known = self._topics.setdefault(sink.name, sink)

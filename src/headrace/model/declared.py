@@ -11,6 +11,7 @@ from headrace.base.where import Where
 from headrace.expr.types import INT, TEXT, TIME, Column, Columns
 from headrace.model.aggregate import Bound
 from headrace.model.changing import ChangeRows, Changing
+from headrace.model.decided import Decided as Decided
 from headrace.model.event import EventType
 from headrace.model.featured import Featured as Featured
 from headrace.model.matched import Pattern as Pattern
@@ -282,6 +283,7 @@ Node = (
     | Enriched
     | LookedUp
     | Featured
+    | Decided
     | Pattern
     | Side
     | Changing

@@ -14,6 +14,7 @@ from headrace.base.where import here
 from headrace.expr.types import Party
 from headrace.model import declared, joining
 from headrace.model.branches import Branches
+from headrace.model.decided import decided, policy_topic
 from headrace.model.declared import Node
 from headrace.model.declaring import declaring
 from headrace.model.event import event_type
@@ -254,6 +255,13 @@ class Stream(Verbs):
         waits = then and wait is None
         node = joining.enriched(self, table, on=on, as_of=then, wait=waits, take=take, prefix=prefix, place=place)
         return Stream(self.app, node, self.key if take is None else kept(self.key, node.values), self.label)
+
+    @declaring('.decide("fraud", default="review")')
+    def decide(self, policy: str, *, default: str = "review") -> Stream:
+        """Each row with what the policy of that name says of it: allow, review or decline, with reasons. Policies are
+        published, and replaced while this runs: docs/policies.md. `default` is said until there is one."""
+        self.app.know(policy_topic(policy))
+        return replace(self, node=decided(self.node, policy, default, here()))
 
     @declaring(".union(refunds)")
     def union(self, *others: Stream) -> Stream:

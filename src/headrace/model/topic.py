@@ -27,6 +27,7 @@ class Topic:
     compact: bool = False
     lag: timedelta | None = None  # how long a compacted topic keeps old values of a key too
     replication: int | None = None
+    largest: int | None = None  # bytes of a record
     event: type | None = None
 
     def __post_init__(self) -> None:

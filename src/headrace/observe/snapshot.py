@@ -40,6 +40,20 @@ class StepState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyState:
+    """What a step decides by: places and versions as decisions name them, "" where nothing stands. `refused`: records
+    that were no policies for its rows, `error` says why the last one was not."""
+
+    policy: str
+    seen: str = ""
+    rules_version: str = ""
+    model_version: str = ""
+    shadow: str = ""
+    refused: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSnapshot:
     """How far a partition was read."""
 
@@ -70,6 +84,7 @@ class FlowSnapshot:
     counts: tuple[Counts, ...] = ()
     kept: tuple[StepState, ...] = ()
     state_bytes: int = 0  # memory and disk that the state stores use
+    policies: tuple[PolicyState, ...] = ()
     growth: str = ""  # "": as it should be
     restarts: int = 0
     error: str = ""

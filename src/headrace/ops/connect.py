@@ -21,6 +21,7 @@ from headrace.model.table import Table as DeclaredTable
 from headrace.model.topic import Topic
 from headrace.ops import endpoints, query
 from headrace.ops import features as found
+from headrace.ops.policy import Policies
 
 E = TypeVar("E")
 
@@ -87,6 +88,13 @@ class Client:
         sender = self._sender(what)
         sender.mark(at, partition=partition)
         sender.flush()
+
+    def policy(self, name: str) -> Policies:
+        """The policy that streams are decided by: `c.policy("fraud").publish(rules=[...])`, `.current()`, `.history()`,
+        `.rollback(to=4)`."""
+        found = Policies(self.app, name, self.broker)
+        self._opened.callback(found.close)
+        return found
 
     def query(self, sql: str) -> list[dict[str, Any]]:
         """Asks the lake in SQL: `c.query("select count(*) as n from lake.payments")`; one dict a row."""

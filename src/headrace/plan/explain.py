@@ -107,6 +107,9 @@ def _step(flow: Flow, step: Step) -> list[str]:
     if isinstance(step.node, declared.LookedUp):
         rows = f"a static table of {len(step.node.rows):,} rows, in the plan itself"
         said.append(_row("", f"{rows}: other rows are another plan"))
+    if isinstance(step.node, declared.Decided):
+        words = f"rules and model from the topic {step.node.policy}.policy, followed while it runs: docs/policies.md"
+        said.append(_row("", words))
     if isinstance(step.node, declared.Featured):
         words = "every row is told at once, and never corrected: by time within a batch, in real time as rows arrive"
         said.append(_row("", words))

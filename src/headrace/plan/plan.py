@@ -33,6 +33,7 @@ STAGED = (
     *TIMED,
     declared.MapRows,
     declared.FilterRows,
+    declared.Decided,
     changing.Versions,
     changing.ViewJoin,
     changing.Settled,
@@ -62,7 +63,7 @@ class Step:
 
     @property
     def staged(self) -> bool:
-        """Needs a stage of its own: rows are handed over to a kernel or to Python."""
+        """Needs a stage of its own: rows are handed over to a kernel, to Python or to a policy."""
         return isinstance(self.node, STAGED)
 
     @property
@@ -327,6 +328,7 @@ _KIND = {
     declared.Joined: "join",
     declared.Enriched: "enrich",
     declared.LookedUp: "enrich",
+    declared.Decided: "decide",
     changing.ViewFilter: "where",
     changing.ViewProject: "select",
     changing.ViewJoin: "links",

@@ -187,6 +187,7 @@ _SAID: dict[type, Callable[[Any], str]] = {
     declared.LookedUp: _looked_up,
     declared.Featured: _featured,
     declared.Pattern: _pattern,
+    declared.Decided: lambda node: f"decide by the policy {node.policy}, {node.default} until there is one",
     declared.MapRows: _mapped,
     declared.FilterRows: lambda node: f"where {_called(node)}",
     declared.Dedup: lambda node: f"dedup by {names(node.id)} within {show(node.within)}",

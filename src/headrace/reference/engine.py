@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping
 from headrace.base.duration import millis
 from headrace.base.errors import UsageError
 from headrace.model import changing, declared
+from headrace.model.policy import Policy
 from headrace.plan.plan import Flow, Plan, Step, topic_of
 from headrace.reference import view
 from headrace.reference.batch import Batch, Dead, Record, Travelling
 from headrace.reference.counts import Counts
+from headrace.reference.decided import Decided
 from headrace.reference.features import Features
 from headrace.reference.joined import Enriched, Joined, LookedUp
 from headrace.reference.keyed import Changed, Dedup, Windowed
@@ -49,6 +51,12 @@ class Engine:
         for leaving in self._exits:
             leaving.run()
         self.watermark = moment.watermark
+
+    def publish(self, name: str, policy: Policy, seen: str, *, shadow: bool) -> None:
+        """Lets steps that decide by the policy of that name go by this one, from the next batch on."""
+        for operator in self._operators.values():
+            if isinstance(operator, Decided) and operator.policy == name:
+                operator.publish(policy, seen, shadow=shadow)
 
     @property
     def records(self) -> list[Record]:
@@ -148,6 +156,8 @@ def _operator(step: Step, setting: Setting) -> Operator:
             return view.ChangeRows(step, setting, node)
         case declared.Featured():
             return Features(step, setting, node)
+        case declared.Decided():
+            return Decided(step, setting, node)
         case declared.Pattern():
             return Pattern(step, setting, node)
     raise AssertionError(f"{node} is no step of its own")

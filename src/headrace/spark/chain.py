@@ -16,6 +16,7 @@ from headrace.base.ids import stable_id
 from headrace.expr.types import BYTES, Column, Columns
 from headrace.log.codec import Codec
 from headrace.model import declared
+from headrace.model.decided import SAID
 from headrace.plan.plan import Exit, Flow, Plan, Step
 from headrace.spark.columns import column
 from headrace.spark.functions import spark_type
@@ -137,6 +138,10 @@ class Chain:
         encoded = [codec.encode(row) for row in node.rows]
         rows = [(key.decode(), value.decode()) for key, value, *_ in encoded if key is not None]
         return self._call("lookup", key, json.dumps({"fields": fields(node.event.columns), "rows": rows}))
+
+    def decide(self, packed: Any, place: str, node: declared.Decided) -> Any:
+        """A packed row with what the policy that stands at this place says of it (deciding.py)."""
+        return self._call("decide", packed, place, node.default, ddl(node.of.columns), ddl(SAID))
 
     def counted(self, condition: Any, step: int, yes: str, no: str) -> Any:
         """The same condition, counting rows under a term of rule D3 where it is true and where it is not ("": not)."""

@@ -35,11 +35,13 @@ LARGEST = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """Compiles one flow. `arrival`: in real time rows have their turn as they come (rule P1)."""
+    """Compiles one flow. `home`: the query's own folder. `arrival`: in real time rows have their turn as they come
+    (rule P1)."""
 
     plan: Plan
     flow: Flow
     chain: Chain
+    home: str
     arrival: bool = False
 
     def records(self, source: Any) -> Any:
@@ -49,7 +51,7 @@ class Compiler:
         same = {name: sf.col(name) for name in CHAIN}  # the same for all routes: what is not changed needs no CASE
         for level in range(1, self.flow.levels + 1):
             steps = [s for s in self.flow.steps if s.staged and s.level == level]
-            frame = staged(self.chain, self.plan, self.flow, steps, frame, self.arrival)
+            frame = staged(self.chain, self.plan, self.flow, steps, frame, self.home, self.arrival)
             frame = routed(frame, [self._onward(level, same), *self._from_stage(steps, same)])
         return self._encoded(frame)
 
@@ -88,7 +90,10 @@ class Compiler:
                 here = (sf.col("step") == step.ordinal) & (sf.col("port") == PORTS[port])
                 values, packed = self._given(step.node, port, columns)
                 rows = Rows(origin=here, values=values, columns=columns, meta=meta, packed=packed)
-                routes += _copies(self._walk(step, port, rows))
+                found = _copies(self._walk(step, port, rows))
+                if isinstance(step.node, declared.Decided):  # which has no kernel that would count
+                    found[0] = replace(found[0], gates=(self._tally(step, "used"), *found[0].gates))
+                routes += found
         return routes
 
     def _given(self, node: declared.Node, port: str, columns: Columns) -> tuple[dict[str, Any], Any]:

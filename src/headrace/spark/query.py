@@ -38,6 +38,7 @@ from headrace.spark.checkpoint_files import SparkFiles
 from headrace.spark.clients import java_client
 from headrace.spark.commits import Turn, ensure_commits
 from headrace.spark.compile import Compiler
+from headrace.spark.deciding import Following, deciding
 from headrace.spark.log import commit_log, read_log, write_log
 from headrace.spark.session import Spark
 from headrace.spark.sizes import Sizes
@@ -135,8 +136,8 @@ def id_of(plan: Plan, flow: Flow) -> str:
 
 
 def start(spark: Spark, job: Job, known: frozenset[str] | None = None) -> Any:
-    """Starts the flow's query, inside `storing` if it writes stores; gives PySpark's StreamingQuery. `known`: the runs
-    that it may take the flow from; None: from whoever has it."""
+    """Starts the flow's query, inside `storing` if it writes stores and `deciding` if it decides; gives PySpark's
+    StreamingQuery. `known`: the runs that it may take the flow from; None: from whoever has it."""
     client = java_client(job.broker)
     if job.mode == "realtime":
         _check_interval(spark, job)
@@ -144,14 +145,15 @@ def start(spark: Spark, job: Job, known: frozenset[str] | None = None) -> Any:
         check_master(spark.session.sparkContext.master, job)
     with translated(spark.log):
         source = read_log(spark, job.source(), client)
-        records = Compiler(job.plan, job.flow, Chain(spark), arrival=job.mode == "realtime").records(source)
+        home, arrival = str(job.checkpoint.spark), job.mode == "realtime"
+        records = Compiler(job.plan, job.flow, Chain(spark), home, arrival=arrival).records(source)
         if job.span.emit_from is not None:
             records = records.where((records["time"] >= micros(job.span.emit_from)) | records["time"].isNull())
         if job.only_stores:
             records = records.where(records["topic"].isNull())
         name = f"{job.plan.app}/{twin_name(job.flow.name, job.twin)}"
         writer = records.writeStream.outputMode("update").queryName(name)
-        writer = writer.option("checkpointLocation", str(job.checkpoint.spark))
+        writer = writer.option("checkpointLocation", home)
         roomy = client | {"max.request.size": str(ROOMY)}
         if job.commits:
             commits = ensure_commits(job.broker, job.plan.app, job.checkpoint)
@@ -315,12 +317,15 @@ class Running:
         job = self.job
         try:
             known = self._turn.check() if job.commits else None
-            with storing(self.spark, job.stores, job.id, job.checkpoint.staged) as stores:
-                return self._live(start(self.spark, job, known), stores)
+            with (
+                storing(self.spark, job.stores, job.id, job.checkpoint.staged) as stores,
+                deciding(self.spark, job.broker, job.flow, str(job.checkpoint.spark)) as policies,
+            ):
+                return self._live(start(self.spark, job, known), stores, policies)
         except HeadraceError as broken:
             return broken
 
-    def _live(self, query: Any, stores: Storing) -> HeadraceError | None:
+    def _live(self, query: Any, stores: Storing, policies: tuple[Following, ...]) -> HeadraceError | None:
         self._turn.took(str(query.runId))
         self._totals.forget_open()
         self._show(state="running", error="", next_try=None)
@@ -329,6 +334,8 @@ class Running:
                 self._look(query)
                 self._look_at(stores)
                 self._sizes.keep(datetime.now(UTC))
+                if (stand := tuple(one.state for one in policies)) != self.snapshot.policies:
+                    self._show(policies=stand)
                 if self._stop.is_set():
                     query.stop()
             self._look(query)

@@ -1,4 +1,4 @@
-"""Stages: where rows are handed over to a kernel (one transformWithState per level) or to Python."""
+"""Stages: where rows are handed over to a kernel (one transformWithState per level), to Python or to a policy."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from headrace.plan.plan import Flow, Plan, Step
 from headrace.spark.chain import DEAD, PORTS, Chain, ddl, entering, given
 from headrace.spark.changes import payloads
 from headrace.spark.columns import column, fault
+from headrace.spark.deciding import place_of
 from headrace.spark.letters import grave, no_record, topic_of
 from headrace.spark.routes import CHAIN
 from headrace.spark.workers import applied, returned
@@ -27,9 +28,12 @@ CALLED = (declared.MapRows, declared.FilterRows)
 """Steps that call a function of the user's."""
 
 
-def staged(chain: Chain, plan: Plan, flow: Flow, steps: list[Step], frame: Any, arrival: bool) -> Any:
+def staged(chain: Chain, plan: Plan, flow: Flow, steps: list[Step], frame: Any, home: str, arrival: bool) -> Any:
     """The frame behind the stages of one level; rows of other steps pass by untouched."""
-    kernels = [s for s in steps if not isinstance(s.node, CALLED)]
+    decided = {s.ordinal: s.node for s in steps if isinstance(s.node, declared.Decided)}
+    if decided:
+        frame = _decided(chain, decided, frame, home)
+    kernels = [s for s in steps if not isinstance(s.node, (*CALLED, declared.Decided))]
     # Spark fires event-time or processing-time timers in one operator, not both.
     for clock in (False, True):
         chosen = [s for s in kernels if s.by_clock is clock]
@@ -37,6 +41,15 @@ def staged(chain: Chain, plan: Plan, flow: Flow, steps: list[Step], frame: Any, 
             frame = _kernel(chain, plan, flow, chosen, frame, clock, arrival)
     functions = [s for s in steps if isinstance(s.node, CALLED)]
     return _functions(chain, flow, functions, frame) if functions else frame
+
+
+def _decided(chain: Chain, nodes: dict[int, declared.Decided], frame: Any, home: str) -> Any:
+    """Payloads of these steps, each with what the step's policy says of it."""
+    payload = sf.col("payload")
+    for ordinal, node in nodes.items():
+        said = chain.decide(sf.col("payload"), place_of(home, ordinal), node)
+        payload = sf.when(sf.col("step") == ordinal, said).otherwise(payload)
+    return frame.withColumn("payload", payload)
 
 
 def _kernel(chain: Chain, plan: Plan, flow: Flow, steps: list[Step], frame: Any, clock: bool, arrival: bool) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, date, datetime, time, timedelta
 from difflib import get_close_matches
@@ -15,9 +15,13 @@ from headrace.base.ids import stable_id
 from headrace.base.keys import key_text
 from headrace.features import declared
 from headrace.model.app import App
+from headrace.model.decided import Decided
 from headrace.model.declaring import declaring
 from headrace.model.event import EventType, event_type
 from headrace.model.features import Features
+from headrace.model.policy import Policy
+from headrace.model.rule import Rule
+from headrace.model.trees import Model
 from headrace.plan.plan import Exit, build
 from headrace.reference.batch import END, Arrival, Batch, Record, Tombstone, Travelling
 from headrace.reference.counts import Counts
@@ -65,6 +69,8 @@ class Run:
         self._watermarks = [Watermark(engine.flow, self._now, self._partitions) for engine in self._engines]
         self._offsets: dict[tuple[str, int], int] = {}
         self._exits = {exit.target.label: exit for flow in plan.flows for exit in flow.exits}
+        decided = [s.node for flow in plan.flows for s in flow.steps if isinstance(s.node, Decided)]
+        self._policies = {node.policy: Policy() for node in decided}
         self._ended = False
 
     # -- time
@@ -149,6 +155,30 @@ class Run:
             if described.topic in engine.topics:
                 watermark.mark(described.topic, partition, micros(utc(at)), self._now)
         self._turn({})
+
+    @declaring('t.policy("fraud", rules=[hr.Rule(...)])')
+    def policy(
+        self,
+        name: str,
+        policy: Policy | None = None,
+        *,
+        rules: Iterable[Rule] | None = None,
+        model: Model | None = None,
+        thresholds: Mapping[str, float] | None = None,
+        shadow: bool = False,
+    ) -> int:
+        """Publishes a policy: rows that are sent from now on are decided by it. Without `policy` it is the one that
+        stands, with other rules, another model or other thresholds. `shadow`: it is asked too, and only told. Returns
+        its offset."""
+        if name not in self._policies:
+            raise _no_such(name, "no stream is decided by the policy", self._policies)
+        told = policy or self._policies[name].revised(rules, model, thresholds)
+        offset = self._next_offset(f"{name}.policy", 0)
+        for engine in self._engines:
+            engine.publish(name, told, f"{name}.policy/0@{offset}", shadow=shadow)
+        if not shadow:
+            self._policies[name] = told
+        return offset
 
     # -- out
 
