@@ -64,3 +64,9 @@ for _, owner in ipairs(redis.call('HKEYS', KEYS[1])) do
 end
 """
 """Takes the store from everybody. KEYS: epochs."""
+
+READ = """
+for i, key in ipairs(KEYS) do KEYS[i] = '[' .. table.concat(redis.call('ZRANGE', key, 0, -1), ',') .. ']' end
+return KEYS
+"""
+"""The members of each set as one JSON array: one value to read instead of one for each row."""

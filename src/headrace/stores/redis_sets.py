@@ -26,13 +26,15 @@ from headrace.model.target import EVENT_TIME, ID, FeatureRows
 from headrace.stores import redis_catalogue, redis_link, staged, wire
 from headrace.stores.redis import RedisStore
 from headrace.stores.redis_rows import PIECE, key_texts
-from headrace.stores.redis_scripts import ADD
+from headrace.stores.redis_scripts import ADD, READ
 from headrace.stores.store import Batch
 
 Member = list[Any]
 """A remembered row: time, id, values."""
 
 _TIMEOUT = 1.0
+_AT_ONCE = 50
+"""Sets that are read in one go: Redis does nothing else meanwhile."""
 _decode = Decoder(list[Member]).decode
 
 
@@ -68,12 +70,14 @@ class SetReader:
                 for target, columns in self._sets:
                     redis_catalogue.check_written(self._client, target, columns)
                 self._checked = True
-            columns_of_keys = [list(column) for column in zip(*keys, strict=True)]
+            values = [list(column) for column in zip(*keys, strict=True)]
+            named = zip(*(key_texts(target.name, values) for target, _ in self._sets), strict=True)
+            names = [name for of_key in named for name in of_key]
             pipe = self._client.pipeline(transaction=False)
-            for names in zip(*(key_texts(target.name, columns_of_keys) for target, _ in self._sets), strict=True):
-                for name in names:
-                    pipe.zrange(name, 0, -1)
-            found = map(_members, pipe.execute())
+            for at in range(0, len(names), _AT_ONCE):
+                some = names[at : at + _AT_ONCE]
+                pipe.eval(READ, len(some), *some)
+            found = (_decode(text) for texts in pipe.execute() for text in texts)
             return list(zip(*[found] * len(self._sets), strict=True))
 
     def close(self) -> None:
@@ -106,10 +110,6 @@ def _values(column: pa.ChunkedArray, type: Type) -> list[Any]:
     if isinstance(type, ListType) and type.item == TIME:
         return [None if some is None else [micros(one) for one in some] for some in column.to_pylist()]
     return wire.values(column, type)
-
-
-def _members(found: list[bytes]) -> list[Member]:
-    return _decode(b"[" + b",".join(found) + b"]")
 
 
 def _micros(value: timedelta) -> int:
