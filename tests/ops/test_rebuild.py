@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from deltalake import DeltaTable
+from redis import Redis
 
 import headrace as hr
 from headrace.base.errors import CheckpointInUse, RebuildOpen, UsageError
@@ -20,23 +21,25 @@ from headrace.log.produce import Producer
 from headrace.log.read import read
 from headrace.log.topics import ensure
 from headrace.model.topic import Topic
+from headrace.ops.features import reader
 from headrace.ops.rebuild import plan_rebuild, rebuild
 from headrace.ops.run import run
 from headrace.spark.session import Spark
 from headrace.stack.stack import Addresses
 from tests.spark.flowing import until
 from tests.spark.test_restart import oracle
-from tests.spark.test_stores import breaking, event_on, named, sql, visits
+from tests.spark.test_stores import DAY, breaking, event_on, named, sql, visits
 
 
 @pytest.fixture
 def at_home(broker: Broker, settings: Settings, stack: Addresses, tmp_path: Path) -> Settings:
     mine = {"home": str(tmp_path / "home"), "cache": str(settings.cache), "kafka.bootstrap": broker.bootstrap}
-    return load(mine | {"postgres.url": stack.postgres}, root=tmp_path, env={})
+    return load(mine | {"postgres.url": stack.postgres, "redis.url": stack.redis}, root=tmp_path, env={})
 
 
 class Site:
-    """Sessions to PostgreSQL, visits to the lake, both to topics; over two partitions, with a record that is broken."""
+    """Sessions to PostgreSQL and a topic, visits to the lake, what is known of pages to Redis; two partitions, and a record
+    that is broken."""
 
     def __init__(self, topic: str, broker: Broker, settings: Settings) -> None:
         self.broker, self.settings, self.name = broker, settings, named(topic)
@@ -47,6 +50,10 @@ class Site:
         sessions.to(hr.postgres(self.name, key="page, window_start"))
         sessions.to(self.app.topic(f"{topic}-sessions", partitions=1))
         stream.to(hr.lake(self.name))
+        page = (
+            self.app.features("page", key="page", source=stream, ttl="1 d").over("1 h", times=hr.count()).last("visit")
+        )
+        self.page = page.to(hr.redis(f"{self.name}:{{page}}"))
         self.topic = topic
         ensure(broker, Topic(name=topic, partitions=2))
         broker_client = broker.producer({})
@@ -64,6 +71,11 @@ class Site:
     def clicks(self) -> Counter[str]:
         table = DeltaTable(self.settings.lake / self.name)
         return Counter(table.to_pyarrow_table(columns=["visit"])["visit"].to_pylist())
+
+    def known(self) -> list[dict[str, Any]]:
+        """What is known of both pages, ten minutes after 10."""
+        with reader(self.app, self.page, self.settings) as asked:
+            return asked.get_many([{"page": "p0"}, {"page": "p1"}], at=DAY + timedelta(minutes=10))
 
     def told(self) -> tuple[int, int]:
         """Records and dead letters: a rebuild writes neither."""
@@ -94,8 +106,9 @@ def test_a_store_is_filled_as_it_was_and_the_flow_goes_on(
     site = Site(topic, broker, at_home)
     site.send(0, 60)
     live(site, spark, 60)
-    before, told = site.sessions(), site.told()
+    before, known, told = site.sessions(), site.known(), site.told()
     assert before
+    assert [row["times_1h"] for row in known] == [11, 10]
 
     site.damage()
     chosen = plan_rebuild(site.app, f"postgres:{site.name}", at_home)
@@ -104,7 +117,11 @@ def test_a_store_is_filled_as_it_was_and_the_flow_goes_on(
     assert (site.sessions(), site.told()) == (before, told)
     rebuild(plan_rebuild(site.app, f"lake:{site.name}", at_home), at_home, spark=spark)
     assert site.clicks() == Counter(f"v{n}" for n in range(60))
-    assert site.told() == told
+    with Redis.from_url(at_home.text("redis.url")) as client:
+        client.delete(f"{site.name}:p0")
+    assert site.known() != known
+    rebuild(plan_rebuild(site.app, f"redis:{site.name}:{{page}}", at_home), at_home, spark=spark)
+    assert (site.known(), site.told()) == (known, told)
 
     site.send(60, 80)
     live(site, spark, 80)
