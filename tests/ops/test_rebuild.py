@@ -38,8 +38,8 @@ def at_home(broker: Broker, settings: Settings, stack: Addresses, tmp_path: Path
 
 
 class Site:
-    """Sessions to PostgreSQL and a topic, visits to the lake, what is known of pages to Redis; two partitions, and a record
-    that is broken."""
+    """Sessions to PostgreSQL and a topic, visits to the lake, what is known of pages to Redis. Two partitions, and a
+    record that is broken."""
 
     def __init__(self, topic: str, broker: Broker, settings: Settings) -> None:
         self.broker, self.settings, self.name = broker, settings, named(topic)
