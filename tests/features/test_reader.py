@@ -92,6 +92,20 @@ def test_as_of_and_online_agree_at_any_moment(bank: Keeping) -> None:
     assert offline == [reader.get(card_id=row["card_id"], at=row["at"]) for row in asked]
 
 
+def test_an_event_is_told_before_it_is_there_what_the_stream_tells_it(bank: Keeping) -> None:
+    source = bank.payments.where("amount > 2").select("*, amount * 2 as double")
+    card = features(bank, source=source, once="payment_id").over("1 h", doubles=hr.sum("double"))
+    reader = bank.keep(card)
+    events = [paid(n, NOON + timedelta(minutes=3 * n), amount=f"{n}.00") for n in range(9)]
+    bank.run(events[:8])
+    ahead = reader.tell(events[8])
+    assert reader.tell(events[2]) is None  # filtered
+    told = {row.payment_id: of(row, reader) for row in bank.run(events)}
+    assert ahead == told["p0008"] == reader.tell(events[8])  # also when it is there
+    with pytest.raises(UsageError, match="is no Payment"):
+        reader.tell(Label("c1", 0, NOON))
+
+
 def test_the_last_hour_is_right_while_the_card_is_quiet(bank: Keeping) -> None:
     reader = bank.keep(features(bank))
     bank.run([paid(1, NOON, amount="20.00"), paid(2, NOON + timedelta(minutes=30), amount="5.00")])

@@ -19,6 +19,8 @@ from headrace.model.target import LakeTable
 from headrace.stores import lake_rows
 
 Evaluate = Callable[[Any], Any]
+Reading = Callable[[Any], Evaluate]
+"""How a column is read from a row."""
 Passed = Filter | Project | Featured
 """Steps that keep a row the row it was: same time, same place."""
 
@@ -33,21 +35,37 @@ class Kept:
     steps: tuple[Passed, ...]
 
 
+def way(stream: Node) -> tuple[Node, tuple[Passed, ...]]:
+    """Where the stream's rows come from, and the steps from there that keep them the rows they were."""
+    steps: list[Passed] = []
+    while isinstance(stream, Passed):
+        steps.append(stream)
+        stream = stream.of
+    return stream, tuple(reversed(steps))
+
+
+def composed(steps: Iterable[Passed], read: Reading) -> tuple[list[Evaluate], Reading]:
+    """What the steps ask of a row, for it to pass, and how the columns that come out of them are read from it."""
+    conditions: list[Evaluate] = []
+    for step in steps:
+        if isinstance(step, Filter):
+            conditions.append(compile(step.condition, read))
+        else:
+            read = _through(step, read)
+    return conditions, read
+
+
 def find(stream: Node, outputs: Iterable[Output]) -> Kept:
     """The table that has the stream's rows, or those that it is made of by conditions and selects."""
     tables = [output for output in outputs if isinstance(output.target, LakeTable) and output.form == "rows"]
-    steps: list[Passed] = []
-    node = stream
-    while isinstance(node, Passed):
-        steps.append(node)
-        node = node.of
-    if isinstance(node, Read):
-        for place in range(len(steps), -1, -1):  # the longest way from the source is the surest: all columns are there
-            at = node if place == len(steps) else steps[place]
-            time = node.event.time
+    source, steps = way(stream)
+    if isinstance(source, Read):
+        time = source.event.time
+        for place, node in enumerate((source, *steps)):  # nearest to the source: all columns are there
+            dated = any(column.name == time for column in node.columns)
             for output in tables:
-                if _same(output.of, at) and any(column.name == time for column in at.columns):
-                    return Kept(table=output.target.name, time=time, steps=tuple(reversed(steps[:place])))
+                if dated and _same(output.of, node):
+                    return Kept(table=output.target.name, time=time, steps=steps[place:])
     raise BadStore(
         f"the lake does not keep the rows of {stream.name or 'the stream'}",
         why="no output of the app sends them there as they come, dated by a column of their own",
@@ -63,14 +81,8 @@ def rows(
     the stream filters, or makes a dead letter of, is left out."""
     import pyarrow as pa
 
-    places: dict[str, int] = {}
-    read: Callable[[Any], Evaluate] = lambda ref: itemgetter(places.setdefault(ref.name, len(places)))  # noqa: E731
-    conditions: list[Evaluate] = []
-    for step in kept.steps:
-        if isinstance(step, Filter):
-            conditions.append(compile(step.condition, read))
-        else:
-            read = _through(step, read)
+    places: dict[str, int] = {}  # the columns that are read, each at its first mention
+    conditions, read = composed(kept.steps, lambda ref: itemgetter(places.setdefault(ref.name, len(places))))
     values = [compile(one, read) for one in wanted]
     columns = list(dict.fromkeys([*places, kept.time]))
     found = lake_rows.read(lake, kept.table, columns, time=kept.time, since=since, until=until)
@@ -81,7 +93,7 @@ def rows(
                 yield time, tuple([value(row) for value in values])
 
 
-def _through(step: Project | Featured, read: Callable[[Any], Evaluate]) -> Callable[[Any], Evaluate]:
+def _through(step: Project | Featured, read: Reading) -> Reading:
     """How a column that comes out of a step is read from a row that went in."""
     if isinstance(step, Project):
         named = dict(step.values)

@@ -9,6 +9,7 @@ from typing import Any
 
 from headrace.base.clock import micros
 from headrace.expr.types import BYTES, DecimalType, ListType, Type
+from headrace.features.coming import Coming
 from headrace.features.telling import Teller, Vector, key_of
 from headrace.model.featured import Featured
 from headrace.model.output import Output
@@ -37,15 +38,22 @@ class Online:
         """The features of each key, in one round trip."""
         moment = micros(datetime.now(UTC) if at is None else at)
         found = self._reader.read([key_of(self._node, dict(key), self._key) for key in keys]) if keys else []
-        return [self._vector(sets, moment) for sets in found]
+        return [self._teller.at(moment, self._rows(sets)) for sets in found]
+
+    def tell(self, row: Coming) -> Vector:
+        """What a row would be told that comes now; if it is there already, as if it were not."""
+        ((own, *others),) = self._reader.read([[row.key[name] for name in self._key]])
+        if row.id is not None:
+            own = [member for member in own if member[1] != row.id]
+        return self._teller.of(row.time, row.args, self._rows([own, *others]))
 
     def close(self) -> None:
         self._reader.close()
 
-    def _vector(self, sets: Sequence[list[Member]], moment: int) -> Vector:
+    def _rows(self, sets: Sequence[list[Member]]) -> list[list[Known]]:
         own, *others = sets
         sets = [own if self._node.once is None else _first(own), *others]
-        return self._teller.at(moment, [_rows(members, into) for members, into in zip(sets, self._into, strict=True)])
+        return [_known(members, into) for members, into in zip(sets, self._into, strict=True)]
 
 
 def _first(members: Iterable[Member]) -> list[Member]:
@@ -56,7 +64,7 @@ def _first(members: Iterable[Member]) -> list[Member]:
     return list(found.values())
 
 
-def _rows(members: Iterable[Member], into: Conversions) -> list[Known]:
+def _known(members: Iterable[Member], into: Conversions) -> list[Known]:
     rows = []
     for time, _, *args in members:
         for place, convert in into:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.base.errors import UsageError
 from headrace.features import check, declared, offline, table
 from headrace.features.check import Checked
+from headrace.features.coming import Coming, coming
 from headrace.model.declared import Read
 from headrace.model.featured import Featured
 from headrace.model.output import Output
@@ -44,6 +45,12 @@ class FeatureReader:
     def get_many(self, keys: Iterable[Mapping[str, Any]], *, at: datetime | None = None) -> list[Vector]:
         """Of each key, in one round trip: `get_many([{"card_id": "c1"}, {"card_id": "c2"}])`."""
         return self._online.get(list(keys), at)
+
+    def tell(self, event: Any) -> Vector | None:
+        """What the stream would tell of an event that is not there yet, or that it is about to tell: `tell(payment)`.
+        None: the source leaves such events out."""
+        row = self._coming(event)
+        return None if row is None else self._online.tell(row)
 
     def as_of(self, rows: pa.Table | Iterable[Mapping[str, Any]], *, time: str, id: str | None = None) -> pa.Table:
         """The rows, each with the features of its key as they were at its time: nothing later is in them. `id`: rows
@@ -91,6 +98,10 @@ class FeatureReader:
         from headrace.features.online import Online
 
         return Online(self._node, declared.kept(self._outputs, self._node), self._redis())
+
+    @cached_property
+    def _coming(self) -> Callable[[Any], Coming | None]:
+        return coming(self._node)
 
     @property
     def _event_time(self) -> str:

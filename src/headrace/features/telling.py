@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ from headrace.features.declared import told
 from headrace.model.featured import Featured
 from headrace.steps import features, plain
 from headrace.steps.features import Known, State
+from headrace.steps.row import Row
 from headrace.steps.spec import step_of
 
 Vector = dict[str, Any]
@@ -21,13 +23,20 @@ class Teller:
     """Of one set of features."""
 
     def __init__(self, node: Featured) -> None:
-        self._spec: features.Spec = replace(step_of(node)[1], once="", seen=False)
+        self._spec: features.Spec = replace(step_of(node)[1], once="", seen=False, most=sys.maxsize)
         self._names = [column.name for column in told(node)]
         self._back = [plain.back(column.type) for column in told(node)]
 
     def at(self, moment: int, rows: Sequence[list[Known]]) -> Vector:
         """What is known at a moment in micros. `rows`: those of each stream by time, one that came twice only once."""
-        values = features.known_at(self._spec, State(tuple(rows)), moment)
+        return self._named(features.known_at(self._spec, State(tuple(rows)), moment))
+
+    def of(self, time: int, args: tuple[Any, ...], rows: Sequence[list[Known]]) -> Vector:
+        """What a row of that time would be told that comes now. It is put among the rows."""
+        row = Row(time, (time, 0, 0, 0, ""), args)
+        return self._named(features.step(self._spec, State(tuple(rows)), row, None)[1])
+
+    def _named(self, values: Sequence[Any]) -> Vector:
         return dict(zip(self._names, plain.each(self._back, values), strict=True))
 
 
