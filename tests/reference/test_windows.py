@@ -221,6 +221,21 @@ def test_w6_forever_tells_every_change_without_bounds() -> None:
         ]
 
 
+def test_forever_with_a_time_to_live_forgets_a_key_that_fell_silent() -> None:
+    with hr.testing.run(site(hr.forever(ttl="30 min"), lateness=None, emit=hr.on_change())) as t:
+        t.send(visit(t, "10:01"), visit(t, "10:20"), visit(t, "11:00", "q"), visit(t, "10:10"), visit(t, "11:01"))
+        t.end()
+
+        assert t.read("out", "page, revision, times") == [
+            {"page": "p", "revision": 0, "times": 1},
+            {"page": "p", "revision": 1, "times": 2},
+            {"page": "q", "revision": 0, "times": 1},
+            {"page": "p", "revision": 0, "times": 1},
+        ]
+        assert t.counts("counted").late == 1  # of 10:10: the key was gone
+        assert t.counts("counted").held == 0
+
+
 def test_w7_processing_time_windows_follow_the_clock() -> None:
     with hr.testing.run(site(hr.tumbling("1 min", time="processing"), lateness=None)) as t:
         t.send(visit(t, "10:01"), visit(t, "03:00"))

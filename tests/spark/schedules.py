@@ -118,7 +118,8 @@ def _spec(random: Random, kind: str, by_clock: bool, ranked: float) -> dict[str,
         return sliding.Spec(size=random.choice((1, 10, 45)) * SECOND, lateness=lateness, **values).as_json()
     emit = random.choice((Policy(), Policy(on_change=True), Policy(early=2_000 if by_clock else 0)))
     if kind == "forever":
-        return forever.Spec(emit=emit if emit.before_close else Policy(on_change=True), **values).as_json()
+        often, ttl = emit if emit.before_close else Policy(on_change=True), random.choice((0, 2, 10, 40)) * SECOND
+        return forever.Spec(emit=often, ttl=ttl, **values).as_json()
     if kind == "session":
         return session.Spec(gap=random.choice((2, 10, 40)) * SECOND, lateness=lateness, emit=emit, **values).as_json()
     every = random.choice((2, 5, 15)) * SECOND

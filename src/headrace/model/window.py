@@ -87,10 +87,16 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forever:
-    """One window that never ends; needs an emit policy. A session with a long gap forgets keys that fell silent."""
+    """One window that never ends; needs an emit policy. `ttl`: a key that was silent for so long is forgotten."""
+
+    ttl: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        if self.ttl is not None:
+            _positive("ttl", self.ttl)
 
     def __str__(self) -> str:
-        return "forever"
+        return "forever" if self.ttl is None else f"forever ttl {show(self.ttl)}"
 
 
 Window = Tumbling | Hopping | Sliding | Session | Forever
@@ -176,10 +182,11 @@ def session(*, gap: str | timedelta) -> Session:
     return Session(gap=duration(gap))
 
 
-@declaring("hr.forever()")
-def forever() -> Forever:
-    """All events of a key, without end; say `emit=hr.on_change()`."""
-    return Forever()
+@declaring('hr.forever(ttl="90 d")')
+def forever(*, ttl: str | timedelta | None = None) -> Forever:
+    """All events of a key, without end; say `emit=hr.on_change()`. `ttl`: a key without events for so long is
+    forgotten, and begins anew with its next one."""
+    return Forever(ttl=None if ttl is None else duration(ttl))
 
 
 @declaring('hr.at_close(early="10 s")')

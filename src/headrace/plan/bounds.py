@@ -81,7 +81,8 @@ def bound(step: Step) -> StateBound | None:
         row = 16 + sum(_value(v.argument.type) for v in node.values if v.argument is not None)
         return StateBound(words=words, bytes_per_key=row, exact=False)
     assert isinstance(window, Forever)
-    return StateBound(words="one value per key, kept for ever", bytes_per_key=20 + values, exact=True)
+    kept = "kept for ever" if window.ttl is None else f"forgotten after a silence of {show(window.ttl)}"
+    return StateBound(words=f"one value per key, {kept}", bytes_per_key=20 + values, exact=True)
 
 
 def _features(node: declared.Featured) -> StateBound:

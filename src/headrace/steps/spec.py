@@ -97,7 +97,7 @@ def _window(node: declared.Aggregated) -> tuple[ModuleType, Any]:
             by_clock=window.time == "processing",
             **values,
         )
-    return forever, forever.Spec(**values)
+    return forever, forever.Spec(ttl=0 if window.ttl is None else _micros(window.ttl), **values)
 
 
 def _features(node: declared.Featured, topics: tuple[str, ...]) -> features.Spec:
