@@ -15,6 +15,7 @@ _NAMES = (
     "tables.md",
     "patterns.md",
     "features.md",
+    "policies.md",
     "testing.md",
     "stores.md",
     "feature-store.md",

@@ -164,6 +164,19 @@ def test_two_guarantees_for_one_topic_are_refused() -> None:
     assert caught.value.where is not None
 
 
+def test_what_decides_is_explained_and_not_part_of_the_plan() -> None:
+    app = hr.App("bank")
+    payments = app.stream(Payment, disorder="30 s")
+    payments.decide("fraud", default="decline").to(app.topic("decisions"))
+
+    said = explain(build(app))
+
+    assert "decide by the policy fraud, decline until there is one" in said
+    assert "rules and model from the topic fraud.policy, followed while it runs" in said
+    assert "  realtime    yes" in said
+    assert [topic.name for topic in app.topics] == ["payments", "fraud.policy", "decisions"]
+
+
 def test_a_guarantee_is_part_of_the_plan_and_explained() -> None:
     app = hr.App("mixed")
     payments = app.stream(Payment, disorder="0 s").select("card_id")

@@ -92,9 +92,7 @@ class Client:
     def policy(self, name: str) -> Policies:
         """The policy that streams are decided by: `c.policy("fraud").publish(rules=[...])`, `.current()`, `.history()`,
         `.rollback(to=4)`."""
-        found = Policies(self.app, name, self.broker)
-        self._opened.callback(found.close)
-        return found
+        return self._opened.enter_context(Policies(self.app, name, self.broker))
 
     def query(self, sql: str) -> list[dict[str, Any]]:
         """Asks the lake in SQL: `c.query("select count(*) as n from lake.payments")`; one dict a row."""

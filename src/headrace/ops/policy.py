@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
 from headrace.base.errors import HeadraceError, UsageError
+from headrace.base.settings import Settings
 from headrace.log import policy as log
+from headrace.log import topics
 from headrace.log.broker import Broker
 from headrace.model.app import App
-from headrace.model.declared import Decided
+from headrace.model.decided import Decided, policy_topic
 from headrace.model.policy import Policy
-from headrace.model.rule import Rule
+from headrace.model.rule import Rule, read_rules
 from headrace.model.trees import Model
+from headrace.ops import endpoints
 from headrace.plan.plan import build
 from headrace.steps.policy import Judge, Standing
 
@@ -44,15 +50,20 @@ class Policies:
         self,
         policy: Policy | None = None,
         *,
-        rules: Iterable[Rule] | None = None,
-        model: Model | None = None,
+        rules: Iterable[Rule] | str | Path | None = None,
+        model: Model | str | Path | None = None,
         thresholds: Mapping[str, float] | None = None,
         shadow: bool = False,
         note: str = "",
     ) -> int:
         """Lets a policy decide, from the next rows on; its offset. Without `policy` it is the one that stands, with
-        other rules, another model or other thresholds. It is checked against the rows first. `shadow`: it is asked too,
-        and only told. `note`: why, for the history."""
+        other rules, another model or other thresholds; rules and a model may be named by their files. It is checked
+        against the rows first. `shadow`: it is asked too, and only told. `note`: why, for the history."""
+        if isinstance(rules, str | Path):
+            rules, own = read_rules(rules)
+            thresholds = own if thresholds is None else thresholds
+        if isinstance(model, str | Path):
+            model = Model.read(model)
         if policy is None:
             stands = self.current().active
             policy = (Policy() if stands is None else stands.policy).revised(rules, model, thresholds)
@@ -113,9 +124,60 @@ class Policies:
         if self._follower is not None:
             self._follower.close()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
     def _check(self, policy: Policy) -> None:
         for step in self._steps:
             policy.bound(step.of.columns)
+
+
+def opened(app: App, name: str, settings: Settings) -> Policies:
+    """The policy of that name, its topic made if it is not there."""
+    broker = endpoints.broker(settings)
+    found = Policies(app, name, broker)
+    topics.ensure(broker, policy_topic(name))
+    return found
+
+
+def described(judge: Judge | None) -> dict[str, Any]:
+    """A policy as people look at it."""
+    if judge is None:
+        return {"policy": "none"}
+    policy = judge.policy
+    return {
+        "seen": judge.seen,
+        "rules_version": policy.rules_version,
+        "model_version": policy.model_version,
+        "rules": [rule.as_json() for rule in policy.rules],
+        "thresholds": dict(policy.thresholds),
+        "features": [] if policy.model is None else list(policy.model.features),
+    }
+
+
+def listed(version: Version) -> dict[str, Any]:
+    """A line of the history."""
+    policy = version.policy
+    return {
+        "offset": version.offset,
+        "at": version.at,
+        "kind": "shadow" if version.shadow else "active",
+        "rules": None if policy is None else len(policy.rules),
+        "rules_version": None if policy is None else policy.rules_version,
+        "model_version": None if policy is None else policy.model_version,
+        "note": _noted(version),
+    }
+
+
+def _noted(version: Version) -> str:
+    if version.refused:
+        return f"refused: {version.refused}"
+    return "taken away" if version.policy is None else version.note
 
 
 def _steps(app: App, name: str) -> list[Decided]:
