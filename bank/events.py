@@ -51,3 +51,14 @@ class Label:
     fraud: int
     by: str
     at: datetime
+
+
+@hr.event(topic="acts", key="customer_id", time="at", id="payment_id")
+class Act:
+    """A suspicious act with a customer's card, as a pattern found it (bank/record.py)."""
+
+    customer_id: str
+    card_id: str
+    payment_id: str
+    pattern: str
+    at: datetime

@@ -16,7 +16,7 @@ from random import Random
 
 import headrace as hr
 from bank.events import Customer, Label, Payment
-from bank.fraud import LIFE, WATCHED, WAYS, Act, Thieves
+from bank.fraud import LIFE, WATCHED, WAYS, Deed, Thieves
 from bank.people import Holder, customer, holders
 from bank.places import HOMES, Terminal, terminals
 
@@ -59,6 +59,8 @@ class Traffic:
     seed: int = SEED
     cards: int = CARDS
     shops: int = TERMINALS
+    harm: float = 1.0
+    """How many times as many frauds as usual."""
     random: Random = field(init=False)
     terminals: list[list[Terminal]] = field(init=False)
     holders: list[Holder] = field(init=False)
@@ -75,44 +77,44 @@ class Traffic:
     def history(self, start: datetime, days: int) -> Iterator[Made]:
         """So many days from `start` on, in the order of time."""
         thieves = Thieves(self.random, self.holders, self.terminals, LIFE)
-        acts: list[tuple[datetime, int, str, Act]] = []
+        deeds: list[tuple[datetime, int, str, Deed]] = []
         number, order = count(), count()
         for day in range(days):
             morning = start + timedelta(days=day)
             for way, begin in WAYS.items():
-                for _ in range(self._poisson(A_DAY[way] * self.cards / CARDS)):
+                for _ in range(self._poisson(A_DAY[way] * self.harm * self.cards / CARDS)):
                     first = morning + timedelta(hours=self.random.uniform(0, 24))
-                    for act in begin(thieves):
-                        heapq.heappush(acts, (first + act.after, next(order), way, act))
-            made = [(at, next(order), "", act) for at, act in self._day(morning)]
+                    for deed in begin(thieves):
+                        heapq.heappush(deeds, (first + deed.after, next(order), way, deed))
+            made = [(at, next(order), "", deed) for at, deed in self._day(morning)]
             evening = morning + timedelta(days=1)
-            while acts and acts[0][0] < evening:
-                made.append(heapq.heappop(acts))
+            while deeds and deeds[0][0] < evening:
+                made.append(heapq.heappop(deeds))
             made.sort()
-            for at, _, way, act in made:
-                yield _made(f"h-{self.seed}-{next(number):07}", act, way, at)
+            for at, _, way, deed in made:
+                yield _made(f"h-{self.seed}-{next(number):07}", deed, way, at)
 
     def live(self, now: Callable[[], datetime], *, every: timedelta = EVERY) -> Iterator[Made]:
         """Payments without end, each dated when it is asked for; every so often a fraud begins among them."""
         thieves = Thieves(self.random, self.holders, self.terminals, WATCHED)
         bad = self.random.sample([one for city in self.terminals[:HOMES] for one in city], BAD)
         weights = list(accumulate(holder.a_day for holder in self.holders))
-        acts: list[tuple[datetime, int, str, Act]] = []
+        deeds: list[tuple[datetime, int, str, Deed]] = []
         ways, order, begun = cycle(WAYS), count(), now()
         for number in count():
             at = now()
             if at >= begun:
                 begun, way = at + every, next(ways)
                 chosen = thieves.bad_terminal(self.random.choice(bad)) if way == "terminal" else WAYS[way](thieves)
-                for act in chosen:
-                    heapq.heappush(acts, (at + act.after, next(order), way, act))
-            if acts and acts[0][0] <= at:
-                _, _, way, act = heapq.heappop(acts)
+                for deed in chosen:
+                    heapq.heappush(deeds, (at + deed.after, next(order), way, deed))
+            if deeds and deeds[0][0] <= at:
+                _, _, way, deed = heapq.heappop(deeds)
             else:
-                way, act = "", self._usual(self.random.choices(self.holders, cum_weights=weights)[0])
-            yield _made(f"p-{at:%Y%m%d%H%M%S%f}-{number}", act, way, at)
+                way, deed = "", self._usual(self.random.choices(self.holders, cum_weights=weights)[0])
+            yield _made(f"p-{at:%Y%m%d%H%M%S%f}-{number}", deed, way, at)
 
-    def _day(self, morning: datetime) -> Iterator[tuple[datetime, Act]]:
+    def _day(self, morning: datetime) -> Iterator[tuple[datetime, Deed]]:
         """What the holders do on a day. One in a hundred spends it in another city."""
         for holder in self.holders:
             away = self.terminals[self.random.randrange(HOMES)] if self.random.random() < 0.01 else None
@@ -120,11 +122,11 @@ class Traffic:
                 at = morning + timedelta(hours=self.random.gauss(holder.hour, 3) % 24)
                 yield at, self._usual(holder, away)
 
-    def _usual(self, holder: Holder, away: list[Terminal] | None = None) -> Act:
+    def _usual(self, holder: Holder, away: list[Terminal] | None = None) -> Deed:
         """A payment like others of the holder; one PIN in two hundred is mistyped."""
         terminal = self.random.choice(away or holder.usual)
         amount = max(0.5, self.random.gauss(holder.mean, holder.mean / 2))
-        return Act(timedelta(0), holder, terminal, amount, pin_ok=self.random.random() > 0.005)
+        return Deed(timedelta(0), holder, terminal, amount, pin_ok=self.random.random() > 0.005)
 
     def _poisson(self, mean: float) -> int:
         limit, product, found = math.exp(-mean), self.random.random(), 0
@@ -134,18 +136,18 @@ class Traffic:
         return found
 
 
-def _made(payment_id: str, act: Act, way: str, at: datetime) -> Made:
+def _made(payment_id: str, deed: Deed, way: str, at: datetime) -> Made:
     payment = Payment(
         payment_id=payment_id,
-        card_id=act.holder.card_id,
-        customer_id=act.holder.customer_id,
-        terminal_id=act.terminal.id,
-        amount=hr.money(f"{act.amount:.2f}"),
-        country=act.terminal.country,
+        card_id=deed.holder.card_id,
+        customer_id=deed.holder.customer_id,
+        terminal_id=deed.terminal.id,
+        amount=hr.money(f"{deed.amount:.2f}"),
+        country=deed.terminal.country,
         at=at,
-        lat=act.terminal.lat,
-        lon=act.terminal.lon,
-        last4=act.holder.last4,
-        pin_ok=act.pin_ok,
+        lat=deed.terminal.lat,
+        lon=deed.terminal.lon,
+        last4=deed.holder.last4,
+        pin_ok=deed.pin_ok,
     )
-    return Made(payment, "" if act.own else way)
+    return Made(payment, "" if deed.own else way)

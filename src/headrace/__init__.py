@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from headrace.model.view import View
     from headrace.model.window import at_close, forever, hopping, on_change, session, sliding, tumbling
     from headrace.ops.connect import connect
+    from headrace.steps.seen import Seen
 
 __version__ = "0.1.0"
 
@@ -36,6 +37,7 @@ __all__ = [
     "Money",
     "Policy",
     "Rule",
+    "Seen",
     "Static",
     "Stream",
     "Table",
@@ -90,6 +92,7 @@ _HOMES = {
     "headrace.model.view": "View",
     "headrace.model.window": "at_close forever hopping on_change session sliding tumbling",
     "headrace.ops.connect": "connect",
+    "headrace.steps.seen": "Seen",
 }
 _LATER = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -18,6 +18,7 @@ _NAMES = (
     "policies.md",
     "testing.md",
     "stores.md",
+    "bank.md",
     "feature-store.md",
 )
 RUN = [ROOT / "docs" / name for name in _NAMES]

@@ -220,15 +220,15 @@ def test_fe11_what_was_seen_names_the_rows_that_a_vector_is_over() -> None:
     late = (*both[:3], "payments/3/19", "payments/3/18", "payments/2/1")  # 17 has left the window
     assert came(1.2, 1, 3, 18).startswith("labels/0@4 labels/10@5 payments/3@19 ")
     assert came(1.3, 1, 2, 1) == "labels/0@4 labels/10@5 payments/2@1 payments/3@19 " + sums(*late)
-    assert seen.read(came(1.4, 1, 2, 2)).last[("labels", 10)] == 5
-    assert seen.read("#0000000000000001") == seen.Seen({}, 1)
+    assert seen.Seen.read(came(1.4, 1, 2, 2)).last[("labels", 10)] == 5
+    assert seen.Seen.read("#0000000000000001") == seen.Seen({}, 1)
 
 
 def test_fe11_it_names_the_rows_that_last_tells_of_however_old() -> None:
     spec = replace(spec_of((MIN, 0), last=2), seen=True, topics=("t",))
     state = features.fresh(spec)
     told = [features.step(spec, state, row(10 * at * MIN, at, offset=at), None)[1][-1] for at in range(4)]
-    assert [seen.read(one).sum for one in told] == [
+    assert [seen.Seen.read(one).sum for one in told] == [
         sum(seen.mark(f"t/0/{at}") for at in range(max(0, n - 2), n + 1)) % 2**64 for n in range(4)
     ]
 

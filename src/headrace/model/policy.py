@@ -6,13 +6,14 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Self
 
 from headrace.base.errors import BadPolicy, HeadraceError, UnknownColumn
 from headrace.base.where import Where, here
 from headrace.expr.types import BOOL, FLOAT, INT, Columns, DecimalType, Type
 from headrace.model.naming import condition_of, refs
-from headrace.model.rule import ACTIONS, Rule, rules_of
+from headrace.model.rule import ACTIONS, Rule, read_rules, rules_of
 from headrace.model.trees import Model
 
 
@@ -61,6 +62,14 @@ class Policy:
             raise BadPolicy("review begins above decline", why="the stricter action needs the greater score",
                             where=self.where)  # fmt: skip
         return ordered
+
+    @classmethod
+    def read(cls, rules: str | Path, model: str | Path | None = None) -> Self:
+        """From a file of rules and thresholds, and one that LightGBM saved; without a model, rules alone."""
+        found, thresholds = read_rules(rules)
+        if model is None:
+            return cls(rules=found)
+        return cls(rules=found, model=Model.read(model), thresholds=thresholds or {})
 
     @property
     def rules_version(self) -> str:

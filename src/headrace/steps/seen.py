@@ -8,12 +8,15 @@ last was not there yet. Rows that a step made have no place in the log: they are
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 from headrace.steps.hll import hash64
 from headrace.steps.row import Row
 
 _MASK = (1 << 64) - 1
+_PASSED = 3
+"""Rows that others may have passed on their way; more are not looked for."""
 
 
 class Place(NamedTuple):
@@ -26,10 +29,38 @@ class Place(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """As read from text. `last`: the last offset by (topic, partition)."""
+    """What a vector was told of, as its column `seen_<name>` says. `last`: the last offset by (topic, partition).
+
+    >>> Seen.read("labels/0@4 payments/3@17 #9c01f3a2b4d5e6f7").has("payments", 3, 12)
+    True
+    """
 
     last: dict[tuple[str, int], int]
     sum: int
+
+    @classmethod
+    def read(cls, text: str) -> Seen:
+        """The text, taken apart."""
+        *places, total = text.split(" ")
+        last = {}
+        for one in places:
+            partition, offset = one.rsplit("/", 1)[1].split("@")
+            last[one.rsplit("/", 1)[0], int(partition)] = int(offset)
+        return cls(last, int(total.removeprefix("#"), 16))
+
+    def has(self, topic: str, partition: int, offset: int) -> bool:
+        """Whether a row stands no later than the last of its partition that was seen."""
+        return offset <= self.last.get((topic, partition), -1)
+
+    def more_than(self, other: Seen, causes: Iterable[str]) -> tuple[str, ...]:
+        """Which of these rows (`topic/partition/offset`) are in this one and not in the other; none if more than three
+        would have to be."""
+        wanted, marks = (self.sum - other.sum) & _MASK, {cause: mark(cause) for cause in causes}
+        for count in range(1, _PASSED + 1):
+            for some in combinations(marks, count):
+                if sum(marks[cause] for cause in some) & _MASK == wanted:
+                    return some
+        return ()
 
 
 def place(row: Row) -> Place:
@@ -53,13 +84,3 @@ def text(topics: Sequence[str], places: Iterable[Place]) -> str:
             last[at] = max(last.get(at, 0), one.offset)
     said = [f"{topics[source]}/{partition}@{offset}" for (source, partition), offset in sorted(last.items())]
     return " ".join([*said, f"#{total & _MASK:016x}"])
-
-
-def read(text: str) -> Seen:
-    """The text, taken apart."""
-    *places, total = text.split(" ")
-    last = {}
-    for one in places:
-        partition, offset = one.rsplit("/", 1)[1].split("@")
-        last[one.rsplit("/", 1)[0], int(partition)] = int(offset)
-    return Seen(last, int(total.removeprefix("#"), 16))

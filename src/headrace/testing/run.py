@@ -113,13 +113,14 @@ class Run:
     # -- in
 
     @declaring("t.send(event, event)")
-    def send(self, *events: Any, partition: int = 0) -> None:
-        """Each event in a batch of its own (rule R3)."""
+    def send(self, *events: Any, partition: int = 0, offset: int | None = None) -> None:
+        """Each event in a batch of its own (rule R3). `offset`: of the first; else the next one."""
         for event in events:
-            self.batch(event, partition=partition)
+            self.batch(event, partition=partition, offset=offset)
+            offset = None
 
     @declaring("t.batch(event, event)")
-    def batch(self, *events: Any, partition: int = 0) -> None:
+    def batch(self, *events: Any, partition: int = 0, offset: int | None = None) -> None:
         """All events in one batch; the watermark moves after it."""
         if self._ended:
             raise UsageError("the input has ended", why="t.end() was called", fix="send before t.end()")
@@ -130,9 +131,10 @@ class Run:
             described = event_type(type(event))
             self._check_read(described, partition)
             at = self._now * 1_000 if not described.time else micros(getattr(event, described.time))
-            offset = self._next_offset(described.topic, partition)
+            place = self._next_offset(described.topic, partition, offset)
             values = tuple(getattr(event, column.name) for column in described.columns)
-            arrived.setdefault(described.topic, []).append((at, partition, offset, values))
+            arrived.setdefault(described.topic, []).append((at, partition, place, values))
+            offset = None
         self._turn(arrived)
 
     @declaring('t.delete(User, "u1", at=t.time("10:00"))')
@@ -166,6 +168,7 @@ class Run:
         model: Model | None = None,
         thresholds: Mapping[str, float] | None = None,
         shadow: bool = False,
+        offset: int | None = None,
     ) -> int:
         """Publishes a policy: rows that are sent from now on are decided by it. Without `policy` it is the one that
         stands, with other rules, another model or other thresholds. `shadow`: it is asked too, and only told. Returns
@@ -173,7 +176,7 @@ class Run:
         if name not in self._policies:
             raise _no_such(name, "no stream is decided by the policy", self._policies)
         told = policy or self._policies[name].revised(rules, model, thresholds)
-        offset = self._next_offset(f"{name}.policy", 0)
+        offset = self._next_offset(f"{name}.policy", 0, offset)
         for engine in self._engines:
             engine.publish(name, told, f"{name}.policy/0@{offset}", shadow=shadow)
         if not shadow:
@@ -284,8 +287,8 @@ class Run:
     def _now(self) -> int:
         return micros(self._clock.now()) // 1_000
 
-    def _next_offset(self, topic: str, partition: int) -> int:
-        offset = self._offsets.get((topic, partition), 0)
+    def _next_offset(self, topic: str, partition: int, offset: int | None = None) -> int:
+        offset = self._offsets.get((topic, partition), 0) if offset is None else offset
         self._offsets[topic, partition] = offset + 1
         return offset
 

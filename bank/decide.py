@@ -1,0 +1,59 @@
+"""The decision on every payment, while the terminal waits: headrace run decide --realtime --twins 2.
+
+One chain, three shuffles: what is known of the card, the terminal and the customer, the customer's profile, the figures
+made of it, and then what the published policy says. A payment is never decided twice by one twin.
+"""
+
+from __future__ import annotations
+
+import headrace as hr
+from bank import features
+from bank.events import Act, Customer, Label, Payment
+from bank.fallback import fallback
+
+decide = hr.App("decide")
+payments = decide.stream(Payment, disorder="30 s")
+labels = decide.stream(Label, disorder="30 s")
+acts = decide.stream(Act, disorder="30 s")
+customers = decide.table(Customer)
+
+card = features.card(decide, payments)
+terminal = features.terminal(decide, card.vectors, labels)
+customer = features.customer(decide, terminal.vectors, acts)
+
+known = customer.vectors.enrich(customers, on="customer_id", take="customer.*, customers.home, customers.day_limit")
+
+# How far from the payment before and how soon after it; what the card usually pays, this payment aside.
+measured = known.select(
+    "*, seconds_between(last_at, at) as since, distance_km(last_lat, last_lon, lat, lon) as km, "
+    "cast(spent_30d - amount as float) / nullif(times_30d - 1, 0) as usual, "
+    "(squares_30d - tenths * tenths) / 100.0 / nullif(times_30d - 1, 0) as square"
+)
+vectors = measured.select(
+    "payment_id, card_id, customer_id, terminal_id, amount, country, at, lat, lon, last4, pin_ok, "
+    "cast(spent_1h as money) as spent_1h, cast(spent_1d as money) as spent_1d, cast(spent_7d as money) as spent_7d, "
+    "cast(spent_30d as money) as spent_30d, times_1h, times_1d, times_7d, times_30d, misses_5min, misses_1d, "
+    "since, km, km * 3600 / greatest(since, 1.0) as speed_kmh, "
+    "usual, cast(amount as float) / nullif(usual, 0) as ratio, "
+    "(cast(amount as float) - usual) / nullif(sqrt(greatest(square - usual * usual, 0.0)), 0) as z, "
+    "uses_1h, uses_1d, coalesce(frauds_28d, 0) as frauds_28d, acts_7d, home, country <> home as abroad, day_limit, "
+    "seen_card, seen_terminal, seen_customer"
+)
+decisions = vectors.decide("fraud", default="review")
+raw = decide.topic("decisions.raw")
+decisions.to(raw, key="payment_id")
+card.duplicates.to(decide.topic("payments.twice"))
+
+# headrace serve decide: the terminal asks over HTTP, and the first twin's answer is told.
+decide.service(
+    "decide",
+    ask=Payment,
+    answer=raw,
+    default={"decision": "review", "reasons": ["no answer in time"]},
+    deadline="80 ms",
+    fallback=fallback,
+    checks={"amount > 0 and amount < 1000000": "an amount is more than 0 and less than a million"},
+    alerts=decide.topic("fraud-alerts"),
+    label=Label,
+    batch=decide.topic("batch-flags"),
+)

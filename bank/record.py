@@ -1,0 +1,56 @@
+"""What is kept of decisions, exactly once: headrace run record.
+
+The twins of `decide` say everything twice; the first of both by its offset is the one that is kept. Beside it, patterns
+over payments find suspicious acts, which come back to `decide` as events.
+"""
+
+from __future__ import annotations
+
+import headrace as hr
+from bank import features
+from bank.decided import Decided
+from bank.events import Label, Payment
+
+record = hr.App("record")
+raw = record.stream(Decided, disorder="30 s")
+
+first = raw.dedup("payment_id", within="1 d").named("first")
+first.to(record.topic("decision-log"), key="payment_id")
+first.to(hr.lake("decisions", partition="day(at)"))
+first.select("payment_id, card_id, customer_id, amount, at, decision, reasons, score").to(
+    record.topic("decisions"), key="payment_id"
+)
+first.where("decision <> 'allow'").to(record.topic("fraud-alerts"), key="payment_id")
+
+record.stream(Label, disorder="30 s").to(hr.lake("labels", partition="day(at)"))
+
+payments = record.stream(Payment, disorder="5 s")
+
+# What is known of a card, for whoever asks without the flow: the service, if the flow does not answer in time.
+card = features.card(record, payments).to(hr.redis("card:{card_id}"))
+
+# Three wrong PINs, then the right one.
+guessing = (
+    record.pattern(
+        "guessing", key="card_id", select="paid.customer_id, card_id, paid.payment_id, 'guessing' as pattern, paid.at"
+    )
+    .first("miss", payments.where("not pin_ok"))
+    .times(3)
+    .then("paid", payments.where("pin_ok"))
+    .within("5 min")
+)
+# A payment that the card cannot have travelled to since the one before it, at the speed of a plane.
+travel = (
+    record.pattern(
+        "travel", key="card_id", select="there.customer_id, card_id, there.payment_id, 'travel' as pattern, there.at"
+    )
+    .first("here", payments)
+    .next(
+        "there",
+        where="distance_km(here.lat, here.lon, there.lat, there.lon) > "
+        "50 + 900 * seconds_between(here.at, there.at) / 3600",
+    )
+    .within("1 d")
+)
+for found in (guessing, travel):
+    found.matches.to(record.topic("acts"), key="customer_id")

@@ -1,0 +1,118 @@
+"""A decision once more: computed from the log alone, with what it had seen, and compared to the last bit."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+import headrace as hr
+from bank.decide import decide
+from bank.decided import Decided
+from bank.events import Act, Customer, Label, Payment
+
+SEEN = ("seen_card", "seen_terminal", "seen_customer")
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """An event and where it stands."""
+
+    event: Any
+    topic: str
+    partition: int
+    offset: int
+
+    @property
+    def place(self) -> str:
+        return f"{self.topic}/{self.partition}/{self.offset}"
+
+
+@dataclass(slots=True)
+class Past:
+    """What is on the log, found by the keys that decisions are made with."""
+
+    cards: dict[str, list[Logged]] = field(default_factory=lambda: defaultdict(list))
+    terminals: dict[str, list[Logged]] = field(default_factory=lambda: defaultdict(list))
+    customers: dict[str, list[Logged]] = field(default_factory=lambda: defaultdict(list))
+    decided: dict[str, Decided] = field(default_factory=dict)
+    """The first by payment: of two twins one is kept."""
+
+    def add(self, event: Any, topic: str, partition: int, offset: int) -> None:
+        logged = Logged(event, topic, partition, offset)
+        match event:
+            case Decided():
+                self.decided.setdefault(event.payment_id, event)
+            case Payment():
+                self.cards[event.card_id].append(logged)
+                self.terminals[event.terminal_id].append(logged)
+            case Label():
+                self.terminals[event.terminal_id].append(logged)
+            case Act():
+                self.customers[event.customer_id].append(logged)
+
+    def seen_by(self, told: Decided) -> list[Logged]:
+        """All that the decision can have seen, in the order of time, the payment itself last."""
+        rows: dict[str, Logged] = {}
+        kept = (self.cards[told.card_id], self.terminals[told.terminal_id], self.customers[told.customer_id])
+        for name, candidates in zip(SEEN, kept, strict=True):
+            seen = hr.Seen.read(getattr(told, name))
+            rows |= {one.place: one for one in candidates if seen.has(one.topic, one.partition, one.offset)}
+        own = next(one for one in self.cards[told.card_id] if one.event.payment_id == told.payment_id)
+        del rows[own.place]
+        return [*sorted(rows.values(), key=lambda one: (one.event.at, one.place)), own]
+
+
+def again(past: Past, told: Decided, policies: Mapping[str, hr.Policy]) -> Decided:
+    """The decision as it comes out of what it had seen; `policies` by their place in the log."""
+    rows = past.seen_by(told)
+    found = _decide(rows, told, policies)
+    for name in SEEN:
+        mine, theirs = getattr(found, name), getattr(told, name)
+        if mine != theirs:  # on the way to another key, rows can pass each other
+            late = hr.Seen.read(mine).more_than(hr.Seen.read(theirs), [one.place for one in rows[:-1]])
+            rows = [one for one in rows if one.place not in late]
+            found = _decide(rows, told, policies)
+    return found
+
+
+def _decide(rows: list[Logged], told: Decided, policies: Mapping[str, hr.Policy]) -> Decided:
+    widths = {topic: 1 + max((one.partition for one in rows if one.topic == topic), default=0)
+              for topic in ("payments", "labels", "acts")}  # fmt: skip
+    with hr.testing.run(decide, partitions=widths | {"customers": 1}, now=told.at + timedelta(days=1)) as t:
+        for one in rows[:-1]:
+            t.send(one.event, partition=one.partition, offset=one.offset)
+        if told.policy_seen:
+            t.policy("fraud", policies[told.policy_seen], offset=_offset(told.policy_seen))
+        if told.shadow is not None:
+            place = msgspec.json.decode(told.shadow)["policy_seen"]
+            t.policy("fraud", policies[place], shadow=True, offset=_offset(place))
+        if told.home is not None and told.day_limit is not None:  # the profile that it met is in its own row
+            t.send(Customer(told.customer_id, told.home, told.at, told.day_limit, told.at))
+        t.send(rows[-1].event, partition=rows[-1].partition, offset=rows[-1].offset)
+        return Decided(**t.read("decisions.raw")[-1].as_dict())
+
+
+def differences(told: Decided, found: Decided) -> dict[str, tuple[Any, Any]]:
+    """What is not the same, to the last bit, by column: as it was told, and as it comes out now."""
+    names = msgspec.structs.fields(Decided)
+    both = ((one.name, getattr(told, one.name), getattr(found, one.name)) for one in names)
+    return {name: (one, other) for name, one, other in both if one != other}
+
+
+def read(client: Any) -> Past:
+    """All of the log that decisions are made of."""
+    past = Past()
+    reader = client.consumer([Payment, Label, Act, Decided], group=f"replay-{uuid4()}", commit="manual")
+    for record in reader.records(idle="2 s"):
+        past.add(record.event, record.topic, record.partition, record.offset)
+    return past
+
+
+def _offset(place: str) -> int:
+    return int(place.rpartition("@")[2])

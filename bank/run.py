@@ -1,0 +1,129 @@
+"""`make run`: the whole bank on one machine until Ctrl-C, with people who pay and thieves among them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import headrace as hr
+from bank import jobs
+from bank.batch import Batch, Flag
+from bank.decide import decide
+from bank.policy import policy
+from bank.sample import events
+from bank.terminals import Terminals
+from bank.traffic import SEED, Traffic
+
+HOUR = timedelta(minutes=1)
+"""The hour of the batch job where somebody watches: the frauds there last seconds."""
+SETTLED = timedelta(seconds=15)
+"""So old is a decision that is certainly in the lake."""
+RUNS = {
+    "decide": ("run", "decide", "--realtime", "--twins", "2", "--interval", "1 min"),
+    "record": ("run", "record"),
+    "service": ("serve", "decide"),
+}
+
+Say = Callable[[str], None]
+
+
+def run(rate: float, say: Say) -> None:
+    """Starts all of it, and waits for Ctrl-C. What ran before goes on running."""
+    with ExitStack() as undo:
+        if not any(part["state"] == "running" for part in _headrace("status", "--json")):
+            undo.callback(_headrace, "down", "--json")
+        say("starting Kafka, PostgreSQL and Redis")
+        _headrace("up", "--json")
+        home = Path(next(one["value"] for one in _headrace("config", "--json") if one["setting"] == "home"))
+        (home / "logs").mkdir(exist_ok=True)
+        client = undo.enter_context(hr.connect(decide))
+        client.send(*Traffic(SEED).customers(datetime.now(UTC)))
+        if client.policy("fraud").current().active is None:
+            client.policy("fraud").publish(policy(), note="the bank's first")
+            say("published the rules and the model")
+        started = []
+        for name, words in RUNS.items():
+            started.append(jobs.start(name, words, home / "logs"))
+            undo.callback(started[-1].stop)
+            say(f"starting {' '.join(words)}")
+        for job in started[:2]:
+            job.until(": running")
+        page = started[2].until("page ").split()[-1]
+        started[2].until("ready")
+        at, key = urlsplit(page), page.rpartition("key=")[2]
+        say(_welcome(page, home, rate))
+        stop = threading.Event()
+        terminals = Terminals(at.hostname or "", at.port or 80, key)
+        undo.callback(terminals.close)
+        undo.callback(stop.set)
+        for work in (
+            lambda: terminals.pay(events(SEED, lambda: datetime.now(UTC)), rate, client, stop),
+            lambda: _batch(client, stop),
+        ):
+            threading.Thread(target=work, daemon=True).start()
+        try:
+            while not stop.wait(1):
+                for job in started:
+                    job.check()
+        except KeyboardInterrupt:
+            say("\nstopping")
+    say("stopped; the data stays, and `make run` goes on where this left off")
+
+
+def _batch(client: Any, stop: threading.Event) -> None:
+    """The hourly job, once in each of its hours."""
+    job, done = Batch(HOUR), datetime.now(UTC)
+    flags = client.producer(Flag)
+    while not stop.wait(HOUR.total_seconds()):
+        until = datetime.now(UTC) - SETTLED
+        flags.send_many(job.take(_decided(client, done, until)))
+        flags.flush()
+        done = until
+
+
+def _decided(client: Any, since: datetime, until: datetime) -> list[dict[str, Any]]:
+    columns = "payment_id, card_id, amount, at, decision"
+    return client.query(  # type: ignore[no-any-return]
+        f"select {columns} from lake.decisions "  # noqa: S608 (two times of our own)
+        f"where pin_ok and at >= '{since.isoformat()}' and at < '{until.isoformat()}'"
+    )
+
+
+def _headrace(*words: str) -> Any:
+    """A command that ends; what it says as JSON."""
+    ran = subprocess.run([*jobs.COMMAND, *words], capture_output=True, text=True, check=False)
+    if ran.returncode:
+        raise hr.HeadraceError(f"headrace {' '.join(words)} failed", why=ran.stderr.strip())
+    return json.loads(ran.stdout or "null")
+
+
+def _welcome(page: str, home: Path, rate: float) -> str:
+    address = page.partition("/#")[0]
+    paid = Traffic(SEED).holders[0]
+    body = (
+        f'{{"payment_id": "mine-\'$(date +%s)\'", "card_id": "{paid.card_id}", "customer_id": "{paid.customer_id}", '
+        f'"terminal_id": "br-00016", "amount": "950.00", "country": "BR", "lat": -23.55, "lon": -46.63, '
+        f'"at": "\'$(date -u +%FT%TZ)\'"}}'
+    )
+    return f"""
+The bank is open: about {rate:g} payments a second, a fraud every few seconds, and a batch job whose hour is a minute.
+
+  the page         {page}
+  one payment      curl -s {address}/decide -H "X-Api-Key: $(cat {home}/serve/api-key)" \\
+                     -H 'Content-Type: application/json' -d '{body}'
+
+In another terminal:
+  headrace tail fraud-alerts --follow                    what was stopped, and why
+  headrace query "select decision, count(*), sum(amount) from lake.decisions group by 1"
+  python -m bank replay-decision PAYMENT_ID              one decision once more, to the last bit
+  python -m bank rules test bank/rules.toml              rules on trial over what was decided
+
+Logs: {home}/logs. Ctrl-C stops all of it; the data stays.
+"""  # noqa: S608 (what to type)
