@@ -20,6 +20,7 @@ _NAMES = (
     "stores.md",
     "bank.md",
     "feature-store.md",
+    "serving.md",
 )
 RUN = [ROOT / "docs" / name for name in _NAMES]
 RUN += sorted((ROOT / "docs" / "examples").glob("*.md"))

@@ -18,6 +18,7 @@ from headrace.serve.desk import Desk, Speak
 from headrace.serve.live import Live
 from headrace.serve.web import Web
 
+_KEEP_ALIVE = 75  # seconds; longer than a proxy in front keeps its side, so that it never writes to a closed one
 _GRACE = 10  # seconds for requests that are in flight when it is told to stop
 
 
@@ -66,6 +67,7 @@ class Server:
                     access_log=False,
                     lifespan="off",
                     server_header=False,
+                    timeout_keep_alive=_KEEP_ALIVE,
                     timeout_graceful_shutdown=_GRACE,
                 )
             )
