@@ -165,6 +165,8 @@ def test_rows_of_another_stream_and_rows_that_come_twice(bank: Keeping, seed: in
         if chance.random() < 0.4:
             events.append(Label(payment.card_id, chance.randrange(2), payment.at))
         events += [payment] * chance.choice((1, 1, 2))
+        if chance.random() < 0.2:  # the same id with other content: the first counts
+            events.append(Payment(payment.payment_id, payment.card_id, hr.money(999), "XX", 1, payment.at + INSTANT))
     vectors = bank.run(events)
     assert len(vectors) == 60 < len([event for event in events if isinstance(event, Payment)])
 
