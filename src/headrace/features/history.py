@@ -35,37 +35,21 @@ class Kept:
     steps: tuple[Passed, ...]
 
 
-def way(stream: Node) -> tuple[Node, tuple[Passed, ...]]:
-    """Where the stream's rows come from, and the steps from there that keep them the rows they were."""
-    steps: list[Passed] = []
-    while isinstance(stream, Passed):
-        steps.append(stream)
-        stream = stream.of
-    return stream, tuple(reversed(steps))
-
-
-def composed(steps: Iterable[Passed], read: Reading) -> tuple[list[Evaluate], Reading]:
-    """What the steps ask of a row, for it to pass, and how the columns that come out of them are read from it."""
-    conditions: list[Evaluate] = []
-    for step in steps:
-        if isinstance(step, Filter):
-            conditions.append(compile(step.condition, read))
-        else:
-            read = _through(step, read)
-    return conditions, read
-
-
 def find(stream: Node, outputs: Iterable[Output]) -> Kept:
     """The table that has the stream's rows, or those that it is made of by conditions and selects."""
     tables = [output for output in outputs if isinstance(output.target, LakeTable) and output.form == "rows"]
-    source, steps = way(stream)
+    steps: list[Passed] = []
+    source = stream
+    while isinstance(source, Passed):
+        steps.insert(0, source)
+        source = source.of
     if isinstance(source, Read):
         time = source.event.time
         for place, node in enumerate((source, *steps)):  # nearest to the source: all columns are there
             dated = any(column.name == time for column in node.columns)
             for output in tables:
                 if dated and _same(output.of, node):
-                    return Kept(table=output.target.name, time=time, steps=steps[place:])
+                    return Kept(table=output.target.name, time=time, steps=tuple(steps[place:]))
     raise BadStore(
         f"the lake does not keep the rows of {stream.name or 'the stream'}",
         why="no output of the app sends them there as they come, dated by a column of their own",
@@ -82,7 +66,13 @@ def rows(
     import pyarrow as pa
 
     places: dict[str, int] = {}  # the columns that are read, each at its first mention
-    conditions, read = composed(kept.steps, lambda ref: itemgetter(places.setdefault(ref.name, len(places))))
+    read: Reading = lambda ref: itemgetter(places.setdefault(ref.name, len(places)))  # noqa: E731
+    conditions: list[Evaluate] = []
+    for step in kept.steps:
+        if isinstance(step, Filter):
+            conditions.append(compile(step.condition, read))
+        else:
+            read = _through(step, read)
     values = [compile(one, read) for one in wanted]
     columns = list(dict.fromkeys([*places, kept.time]))
     found = lake_rows.read(lake, kept.table, columns, time=kept.time, since=since, until=until)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from headrace.base.clock import micros
 from headrace.expr.types import BYTES, DecimalType, ListType, Type
-from headrace.features.coming import Coming
 from headrace.features.telling import Teller, Vector, key_of
 from headrace.model.featured import Featured
 from headrace.model.output import Output
@@ -19,6 +18,15 @@ from headrace.stores.redis_sets import Member, SetReader
 
 Conversions = list[tuple[int, Callable[[Any], Any]]]
 """Places of values that Redis has in another form than steps, and how they get into it."""
+
+
+class Coming(NamedTuple):
+    """A row that is not there yet, as features see it. `id`: None, unless they tell a row once."""
+
+    key: dict[str, Any]
+    time: int
+    id: Any
+    args: tuple[Any, ...]
 
 
 class Online:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from headrace.base.errors import UsageError
 from headrace.features import check, declared, offline, table
 from headrace.features.check import Checked
-from headrace.features.coming import Coming, coming
 from headrace.model.declared import Read
 from headrace.model.featured import Featured
 from headrace.model.output import Output
@@ -20,6 +19,7 @@ from headrace.stores import lake_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from headrace.features.ahead import Ahead
     from headrace.features.online import Online
     from headrace.features.telling import Vector
 
@@ -39,18 +39,18 @@ class FeatureReader:
     def get(self, *, at: datetime | None = None, **key: Any) -> Vector:
         """What is known of a key now, or at a time that is not long ago: `get(card_id="c1")`. A key that nothing is
         known of has counts of 0, and null."""
-        (vector,) = self._online.get([key], at)
+        (vector,) = self.online.get([key], at)
         return vector
 
     def get_many(self, keys: Iterable[Mapping[str, Any]], *, at: datetime | None = None) -> list[Vector]:
         """Of each key, in one round trip: `get_many([{"card_id": "c1"}, {"card_id": "c2"}])`."""
-        return self._online.get(list(keys), at)
+        return self.online.get(list(keys), at)
 
     def tell(self, event: Any) -> Vector | None:
         """What the stream would tell of an event that is not there yet, or that it is about to tell: `tell(payment)`.
         None: the source leaves such events out."""
-        row = self._coming(event)
-        return None if row is None else self._online.tell(row)
+        row = self._ahead(event)
+        return None if row is None else {column.name: row[column.name] for column in declared.told(self._node)}
 
     def as_of(self, rows: pa.Table | Iterable[Mapping[str, Any]], *, time: str, id: str | None = None) -> pa.Table:
         """The rows, each with the features of its key as they were at its time: nothing later is in them. `id`: rows
@@ -84,8 +84,8 @@ class FeatureReader:
         return check.compare(given, again, [answer.found for answer in answers], features, known)
 
     def close(self) -> None:
-        if "_online" in vars(self):
-            self._online.close()
+        if "online" in vars(self):
+            self.online.close()
 
     def __enter__(self) -> FeatureReader:
         return self
@@ -94,14 +94,17 @@ class FeatureReader:
         self.close()
 
     @cached_property
-    def _online(self) -> Online:
+    def online(self) -> Online:
+        """What is kept in Redis."""
         from headrace.features.online import Online
 
         return Online(self._node, declared.kept(self._outputs, self._node), self._redis())
 
     @cached_property
-    def _coming(self) -> Callable[[Any], Coming | None]:
-        return coming(self._node)
+    def _ahead(self) -> Ahead:
+        from headrace.features.ahead import Ahead
+
+        return Ahead(self._node, {self._node.name: self.online})
 
     @property
     def _event_time(self) -> str:

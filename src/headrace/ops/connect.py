@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from datetime import datetime
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.base.errors import UsageError
 from headrace.base.settings import Settings, load
@@ -17,11 +17,15 @@ from headrace.log.produce import Producer
 from headrace.log.table import Table
 from headrace.model.app import App
 from headrace.model.features import Features
+from headrace.model.stream import Stream
 from headrace.model.table import Table as DeclaredTable
 from headrace.model.topic import Topic
 from headrace.ops import endpoints, query
 from headrace.ops import features as found
 from headrace.ops.policy import Policies
+
+if TYPE_CHECKING:
+    from headrace.features.ahead import Ahead
 
 E = TypeVar("E")
 
@@ -102,6 +106,13 @@ class Client:
         """Features that an app declares, or this app by their name: `c.features(card).get(card_id="c1")`,
         `.as_of(...)`. Their rows are where that app or this one keeps them."""
         return self._opened.enter_context(found.reader(self.app, features, self._settings))
+
+    def ahead(self, stream: Stream, *online: Features) -> Ahead:
+        """Foretells a stream: `ahead = c.ahead(decisions, card)`, and `ahead(payment)` is the row that it will have for
+        that payment, as a dict. Features are read `online`; others, and what tables say, are null."""
+        from headrace.features.ahead import Ahead
+
+        return Ahead(stream.node, {features.name: self.features(features).online for features in online})
 
     def close(self) -> None:
         self._opened.close()
