@@ -51,7 +51,7 @@ decide.service(
     answer=raw,
     default={"decision": "review", "reasons": ["no answer in time"]},
     deadline="80 ms",
-    fallback=fallback,
+    fallback=fallback(vectors),
     checks={"amount > 0 and amount < 1000000": "an amount is more than 0 and less than a million"},
     alerts=decide.topic("fraud-alerts"),
     label=Label,

@@ -23,7 +23,5 @@ def lived() -> Lived:
 
 def pay(number: int, at: datetime, amount: str = "20.00", **more: Any) -> Payment:
     """A payment of one card in Zurich."""
-    usual = {"terminal_id": "t1", "country": "CH", "lat": 47.38, "lon": 8.54, "last4": "1234"}
-    return Payment(
-        payment_id=f"p{number}", card_id="card-a", customer_id="u1", amount=hr.money(amount), at=at, **(usual | more)
-    )
+    usual = {"card_id": "card-a", "terminal_id": "t1", "country": "CH", "lat": 47.38, "lon": 8.54, "last4": "1234"}
+    return Payment(payment_id=f"p{number}", customer_id="u1", amount=hr.money(amount), at=at, **(usual | more))
