@@ -21,7 +21,7 @@ from headrace.spark.functions import spark_type
 from headrace.spark.session import Spark
 from headrace.steps import plain
 from headrace.steps.policy import Judge, Standing
-from headrace.steps.trees import raw, score
+from headrace.steps.trees import exp, raw, score
 from tests.steps.boosted import FEATURES, booster, model, rows
 
 COLUMNS = (
@@ -82,6 +82,14 @@ def test_the_kernel_scores_a_hundred_thousand_rows_as_lightgbm_and_as_python(spa
         assert sums == booster(**kind).predict(asked, raw_score=True).tolist()
         few = asked[:3_000].tolist()
         assert (scores[:3_000], sums[:3_000]) == ([score(ours, row) for row in few], [raw(ours, row) for row in few])
+
+
+def test_exp_is_that_of_java_where_its_ways_part_too(spark: Spark) -> None:
+    chance, java = random.Random(1), spark.session._jvm.java.lang.StrictMath
+    edges = [0.34657, 0.346574, 1.03972, 2.0**-28, 709.78, -708.4, -745.1]
+    asked = [edge * sign * (1 + chance.uniform(-1e-5, 1e-5)) for edge in edges for sign in (1, -1) for _ in range(60)]
+    asked += [chance.uniform(-40, 40) for _ in range(500)]
+    assert [exp(x) for x in asked] == [java.exp(x) for x in asked]
 
 
 @pytest.mark.parametrize("number", range(len(POLICIES)))

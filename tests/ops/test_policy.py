@@ -13,6 +13,7 @@ from headrace.base.errors import BadPolicy, UnknownColumn, UsageError
 from headrace.base.settings import Settings
 from headrace.log import policy as log
 from headrace.log.broker import Broker
+from tests.spark.flowing import until
 
 LARGE = hr.Rule(name="large", when="amount > 100", action="review")
 HUGE = hr.Rule(name="huge", when="amount > 1000", action="decline")
@@ -66,6 +67,17 @@ def test_a_policy_is_published_revised_and_taken_back(settings: Settings, broker
             (last + 1, True, True, "", ""),
             (last + 2, False, True, "", ""),
         ]
+
+
+def test_who_follows_is_told_of_the_next_policy_without_asking(settings: Settings, topic: str) -> None:
+    with hr.connect(app_on(topic), settings) as c, hr.connect(app_on(topic), settings) as other:
+        stands = c.policy(topic).follow()
+        assert stands().active is None
+
+        offset = other.policy(topic).publish(rules=[HUGE])
+
+        until(lambda: stands().active)
+        assert stands().decide({"amount": hr.money(5_000)}).policy_seen == f"{topic}.policy/0@{offset}"
 
 
 def test_what_could_not_decide_is_never_published(settings: Settings, topic: str, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def rows(count: int, seed: int = 1, *, odd: bool = False) -> Any:
     """Rows of numbers, some missing, some zero; with `odd` also infinities, -0.0 and what is nearly zero."""
     chance = numpy.random.default_rng(seed)
     found = chance.normal(size=(count, len(FEATURES))).round(3)
-    others = (numpy.nan, 0.0, numpy.inf, -numpy.inf, -0.0, 1e-36, -1e-35, 5e-324) if odd else (numpy.nan, 0.0)
+    others = (numpy.nan, 0.0, numpy.inf, -numpy.inf, -0.0, 1e-36, -1.00000001e-35, 5e-324) if odd else (numpy.nan, 0.0)
     for value in others:
         found[chance.random(found.shape) < 0.05] = value
     return found

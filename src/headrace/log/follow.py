@@ -48,13 +48,17 @@ class Follower:
         return self._taken()
 
     def _take(self, messages: list[Any]) -> None:
+        trouble = None
         for message in messages:
             if message.error() is None:
                 self._found.append(message)
             elif message.error().code() != KafkaError._PARTITION_EOF:
-                raise self._broker.explain(KafkaException(message.error()), topic=self._topic)
+                trouble = message.error()
+                continue
             place = message.topic(), message.partition()
             self._reached[place] = message.offset() + (message.error() is None)
+        if trouble is not None:  # only now: what came beside it would not come again
+            raise self._broker.explain(KafkaException(trouble), topic=self._topic)
 
     def _taken(self) -> list[Any]:
         found, self._found = self._found, []

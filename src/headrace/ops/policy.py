@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -22,6 +24,10 @@ from headrace.model.trees import Model
 from headrace.ops import endpoints
 from headrace.plan.plan import build
 from headrace.steps.policy import Judge, Standing
+
+LOGGER = logging.getLogger("headrace.policy")
+LOOK = timedelta(milliseconds=200)
+"""How long a thread waits for the next policy before it looks whether it is to end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +50,9 @@ class Policies:
         self._broker = broker
         self._steps = _steps(app, name)
         self._follower: log.PolicyFollower | None = None
+        self._turn = threading.Lock()  # a follower has one reader at a time
+        self._closed = threading.Event()
+        self._thread: threading.Thread | None = None
         self._standing = Standing(default=self._steps[0].default)
 
     def publish(
@@ -83,15 +92,39 @@ class Policies:
         return log.publish(self._broker, self.name, policy.as_text(note or f"as at {to}"), shadow=False)
 
     def current(self) -> Standing:
-        """What stands now: `.decide(row)` says what a flow would say."""
-        self._follower = self._follower or log.PolicyFollower(self._broker, self.name)
-        for one in self._follower.refresh():
+        """What stands now: `.decide(row)` says what a flow would say. Asks the broker."""
+        with self._turn:
+            self._follower = self._follower or log.PolicyFollower(self._broker, self.name)
+            self._take(self._follower.refresh())
+        return self._standing
+
+    def follow(self) -> Callable[[], Standing]:
+        """What stands, for who asks at every row: gives a function that never waits. A thread follows the topic; while
+        the broker is silent, what it has heard last stands."""
+        self.current()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._follow, name=f"policy {self.name}", daemon=True)
+            self._thread.start()
+        return lambda: self._standing
+
+    def _follow(self) -> None:
+        assert self._follower is not None
+        while not self._closed.is_set():
+            try:
+                with self._turn:
+                    self._take(self._follower.wait(LOOK))
+            except Exception as trouble:  # whatever it is: who ended here would let old rules stand, unnoticed
+                LOGGER.warning("%s: %r", self.name, trouble)
+                self._closed.wait(LOOK.total_seconds())
+            self._closed.wait(0.001)  # whoever waits for their turn has it now
+
+    def _take(self, published: list[log.Published]) -> None:
+        for one in published:
             try:
                 judge = None if one.text is None else self.judge(Policy.of_text(one.text), one.seen)
             except HeadraceError:
                 continue  # a flow keeps it out, too
             self._standing = self._standing.put(judge, shadow=one.shadow)
-        return self._standing
 
     def at(self, offset: int) -> Judge:
         """What was published at an offset: what a decision with this `policy_seen` went by."""
@@ -121,6 +154,9 @@ class Policies:
         return Version(offset=one.offset, at=one.at, shadow=one.shadow, policy=policy, note=note, refused=refused)
 
     def close(self) -> None:
+        self._closed.set()
+        if self._thread is not None:
+            self._thread.join()
         if self._follower is not None:
             self._follower.close()
 

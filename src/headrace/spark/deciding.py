@@ -13,7 +13,7 @@ from typing import Any
 
 import pyspark.sql.functions as sf
 
-from headrace.base.errors import HeadraceError, LogError, ModeRefused
+from headrace.base.errors import HeadraceError, ModeRefused
 from headrace.expr.types import Columns
 from headrace.log.broker import Broker
 from headrace.log.policy import PolicyFollower, Published
@@ -79,8 +79,9 @@ class Following:
                 try:
                     for published in self._follower.wait(LOOK):
                         self._take(published)
-                except LogError as silent:  # decisions go on by what stands
-                    LOGGER.warning("%s: %s", self.node.policy, silent)
+                except Exception as trouble:  # whatever it is: who ended here would let old rules stand, unnoticed
+                    LOGGER.warning("%s: %r", self.node.policy, trouble)
+                    self.state = replace(self.state, error=str(trouble))
                     self._stop.wait(LOOK.total_seconds())
         finally:
             self._follower.close()
