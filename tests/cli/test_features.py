@@ -87,6 +87,22 @@ def test_the_features_of_a_key_are_told_as_of_a_time(bank: Headrace) -> None:
     assert bank("features", "get", "bank", "card", "card=c17").code == 2
 
 
+def test_another_app_of_the_project_may_keep_the_rows(bank: Headrace, tmp_path: Path) -> None:
+    """One that decides in real time writes no store itself."""
+    (text,) = (file.read_text() for file in tmp_path.glob("bank_*.py"))
+    kept = ("payments.to(", "card.to(", "card.vectors.to(")
+    lines = [line for line in text.splitlines() if not line.startswith(kept)]
+    name = f"decide_{random_id()[:12]}"
+    (tmp_path / f"{name}.py").write_text("\n".join([*lines, 'card.vectors.to(bank.topic("vectors"))']))
+    with (tmp_path / "headrace.toml").open("a") as file:
+        file.write(f'decide = "{name}"\n')
+    (row,) = bank("features", "show", "decide", "--json").json
+    assert (row["online"][:11], row["lake"]) == ("redis:bank_", "lake.payments")
+    told = bank("features", "get", "decide", "card", "card_id=c17", "--at", "2026-11-03T10:59Z", "--json").json
+    assert told["times_1h"] == 3
+    assert bank("features", "check", "decide", "card", "--table", "decision_log", "--json").json["exact"]
+
+
 def test_logged_vectors_are_checked(bank: Headrace) -> None:
     said = bank("features", "check", "bank", "card", "--table", "lake.decision_log")
     assert said.out.splitlines()[:2] == ["feature    rows  equal  match", "spent_1h      3      3  100.0000%"]

@@ -31,7 +31,7 @@ def shown(
     from headrace.ops import apps
     from headrace.ops import features as found
 
-    rows = found.described(apps.find(app, ctx.obj), name)
+    rows = found.described(apps.find(app, ctx.obj), name, apps.declared(ctx.obj))
     show(rows, json=json, empty=f'{app} has no features; app.features("card", ...) makes some')
 
 
@@ -51,7 +51,7 @@ def get(
     from headrace.ops.send import pairs
 
     moment = None if at is None else read_time(at, now=datetime.now(UTC))
-    with found.reader(apps.find(app, ctx.obj), name, ctx.obj) as reader:
+    with found.reader(apps.find(app, ctx.obj), name, ctx.obj, apps.declared(ctx.obj)) as reader:
         (vector,) = reader.get_many([pairs(key)], at=moment)
     show_one(vector, json=json)
 
@@ -70,7 +70,7 @@ def check(
     from headrace.ops import apps
     from headrace.ops import features as found
 
-    with found.reader(apps.find(app, ctx.obj), name, ctx.obj) as reader:
+    with found.reader(apps.find(app, ctx.obj), name, ctx.obj, apps.declared(ctx.obj)) as reader:
         checked = reader.check(table, time=time, id=id)
     if json:
         show_one(checked.as_dict(), json=True)

@@ -32,6 +32,11 @@ def find(name: str, settings: Settings) -> App:
     return next(iter(apps.values()))
 
 
+def declared(settings: Settings) -> list[App]:
+    """All that headrace.toml names."""
+    return [find(name, settings) for name in settings.apps]
+
+
 def chosen(name: str | None, settings: Settings) -> App | None:
     """The app a command is about: the named one, else the only one in headrace.toml; None where there is none."""
     if name is None and len(settings.apps) > 1:

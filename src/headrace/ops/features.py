@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -14,32 +14,36 @@ from headrace.features.reader import FeatureReader
 from headrace.model.app import App
 from headrace.model.featured import Featured
 from headrace.model.features import Features
+from headrace.model.output import Output
 from headrace.ops import endpoints
 
 
-def reader(app: App, features: Features | str, settings: Settings) -> FeatureReader:
-    """Of features that an app declares, or this one by their name. Their rows are where that app or this keeps them."""
+def reader(app: App, features: Features | str, settings: Settings, beside: Iterable[App] = ()) -> FeatureReader:
+    """Of features that an app declares, or this one by their name. Their rows are where that app or this keeps them, or
+    one of those `beside`."""
     if isinstance(features, str):
-        node, outputs = declared.named(app, features), app.outputs
+        node, owner = declared.named(app, features), app
     else:
-        node, outputs = features.node, (*features.app.outputs, *app.outputs)
+        node, owner = features.node, features.app
+    outputs = [output for one in (owner, app, *beside) for output in one.outputs]
     return FeatureReader(node, outputs, redis=lambda: endpoints.redis(settings), lake=settings.lake)
 
 
-def described(app: App, name: str | None = None) -> list[dict[str, Any]]:
-    """A row for each set of features, or for each feature of one."""
+def described(app: App, name: str | None = None, beside: Iterable[App] = ()) -> list[dict[str, Any]]:
+    """A row for each set of features, or for each feature of one. They may be kept by those `beside`."""
     if name is not None:
         node = declared.named(app, name)
         said = zip(declared.told(node), _said(node), strict=True)
         return [{"feature": column.name, "type": str(column.type), "what": what} for column, what in said]
+    outputs = [output for one in (app, *beside) for output in one.outputs]
     return [
         {
             "features": node.name,
             "key": ", ".join(key for key, _ in node.keys),
             "columns": len(declared.told(node)),
             "ttl": node.ttl,
-            "online": _online(app, node),
-            "lake": _lake(app, node),
+            "online": _online(outputs, node),
+            "lake": _lake(outputs, node),
         }
         for node in declared.all_features(app).values()
     ]
@@ -55,13 +59,13 @@ def _said(node: Featured) -> Iterator[str]:
         yield f"{one.column.name} of the row before" if one.n == 1 else f"{one.column.name} of {one.n} rows before"
 
 
-def _online(app: App, node: Featured) -> str:
+def _online(outputs: Sequence[Output], node: Featured) -> str:
     with suppress(BadStore):
-        return ", ".join(output.target.label for output in declared.kept(app.outputs, node))
+        return ", ".join(output.target.label for output in declared.kept(outputs, node))
     return ""
 
 
-def _lake(app: App, node: Featured) -> str:
+def _lake(outputs: Sequence[Output], node: Featured) -> str:
     with suppress(BadStore):
-        return ", ".join(f"lake.{history.find(stream, app.outputs).table}" for stream in node.inputs)
+        return ", ".join(f"lake.{history.find(stream, outputs).table}" for stream in node.inputs)
     return ""
