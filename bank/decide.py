@@ -36,7 +36,7 @@ vectors = measured.select(
     "since, km, km * 3600 / greatest(since, 1.0) as speed_kmh, "
     "usual, cast(amount as float) / nullif(usual, 0) as ratio, "
     "(cast(amount as float) - usual) / nullif(sqrt(greatest(square - usual * usual, 0.0)), 0) as z, "
-    "uses_1h, uses_1d, coalesce(frauds_28d, 0) as frauds_28d, acts_7d, home, country <> home as abroad, day_limit, "
+    "uses_1h, uses_1d, frauds_28d, acts_7d, home, country <> home as abroad, day_limit, "
     "seen_card, seen_terminal, seen_customer"
 )
 decisions = vectors.decide("fraud", default="review")

@@ -31,7 +31,7 @@ def terminal(app: hr.App, payments: hr.Stream, labels: hr.Stream) -> hr.Features
     return (
         app.features("terminal", key="terminal_id", source=payments, ttl=KEPT)
         .over("1 h", "1 d", uses=hr.count())
-        .over("28 d", of=labels, frauds=hr.sum("fraud"))
+        .over("28 d", of=labels, frauds=hr.count("nullif(fraud, 0)"))
         .seen()
     )
 
