@@ -18,7 +18,7 @@ def test_what_was_stopped_and_turns_out_to_be_fraud_is_saved_in_any_order() -> N
         lambda money: money.stopped("p3"),  # a false alarm: nothing was saved
     ]
     for order in permutations(news):
-        money = Money()
+        money = Money(60)
         for tell in order:
             tell(money)
             tell(money)
@@ -26,8 +26,19 @@ def test_what_was_stopped_and_turns_out_to_be_fraud_is_saved_in_any_order() -> N
 
 
 def test_a_later_label_corrects_the_first() -> None:
-    money = Money()
+    money = Money(60)
     money.stopped("p1")
     money.labelled("p1", True, Decimal(100))
     money.labelled("p1", False, Decimal(100))
     assert (money.fraud, money.saved) == (0, 0)
+
+
+def test_ids_are_forgotten_and_sums_are_not() -> None:
+    now = [0.0]
+    money = Money(60, lambda: now[0])
+    money.stopped("p1")
+    money.labelled("p1", True, Decimal(100))
+    now[0] = 61
+    money.stopped("p2")
+    money.labelled("p1", True, Decimal(100))  # as if it were another
+    assert (money.fraud, money.saved) == (200, 100)

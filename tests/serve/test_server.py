@@ -170,10 +170,16 @@ def test_twins_are_compared_and_the_first_answer_wins(broker: Broker) -> None:
             until(lambda said=said: desk.metric(f'headrace_twin_answers_total{{said="{said}"}}') == 1)
 
 
+def by_rules(event: Any) -> dict[str, Any]:
+    if event.country == "XX":
+        raise ValueError("no such country")
+    return {"decision": "decline" if event.amount > 1000 else "allow", "reasons": ["by rules alone"]}
+
+
 def test_without_a_decider_answers_are_degraded_and_nothing_is_lost(broker: Broker) -> None:
     service = made(broker, deadline="300 ms", spare="2 s")
     late = payment("d-late", amount="5000.00")
-    with serving(service, broker, speak=_by_rules) as desk:
+    with serving(service, broker, speak=by_rules) as desk:
         with deciding(service, broker, decision):
             until(lambda: not desk.decide(payment(f"d-{random_id()}")).body["degraded"])
         told = desk.decide(late).body
@@ -242,12 +248,6 @@ def test_who_asks_twice_at_once_waits_for_one_answer(broker: Broker) -> None:
             caller.join(20)
     assert [answer["decision"] for answer in answers] == ["allow"] * 3
     assert len(on_log(broker, service.ask.topic)) == 1
-
-
-def _by_rules(event: Any) -> dict[str, Any]:
-    if event.country == "XX":
-        raise ValueError("no such country")
-    return {"decision": "decline" if event.amount > 1000 else "allow", "reasons": ["by rules alone"]}
 
 
 def test_while_the_broker_stands_still_answers_go_on_and_events_are_written_later(

@@ -40,7 +40,8 @@ def alert(id: str, decision: str = "review", amount: str = "600.00") -> dict[str
 
 
 def waiting(desk: Caller, query: str = "") -> list[str]:
-    return [row["payment_id"] for row in desk.call("GET", f"/reviews{query}").body["reviews"]]
+    answer = until(lambda: (said := desk.call("GET", f"/reviews{query}")).status == 200 and said)
+    return [row["payment_id"] for row in answer.body["reviews"]]
 
 
 def events(desk: Caller, count: int) -> list[tuple[str, Any]]:

@@ -74,6 +74,7 @@ class Arrivals:
     def close(self) -> None:
         self._open = False
         self._thread.join()
+        self._caught_up.set()  # whoever still waits for it is not left waiting
         self._client.close()
 
     def _read(self) -> None:

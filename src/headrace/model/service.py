@@ -18,7 +18,8 @@ from headrace.model.topic import Topic
 Answer = Mapping[str, Any]
 """What is told: `decision`, `reasons` and whatever else the flow says."""
 Fallback = Callable[[Any], Callable[[Any], Answer]]
-"""Made once with the client of a connected app, then called with each event that got no answer in time."""
+"""Made once with the client of a connected app, then called with each event that got no answer in time; from several
+threads."""
 
 TOLD = ("decision", "reasons", "score", "rules_version", "model_version")
 """Columns of an answer that are told; what else is in its row stays inside."""

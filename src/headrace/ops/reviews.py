@@ -28,11 +28,12 @@ def queue(broker: Broker, service: Service) -> Reviews:
             with suppress(DataError):  # a note that nobody can read puts nothing off
                 found.take(*record)
 
-    reader = Arrivals(broker, list(followed(service)), take, since=SystemClock().now() - KEEP)
-    try:
-        reader.catch_up()
-    finally:
-        reader.close()
+    for names in followed(service):
+        reader = Arrivals(broker, names, take, since=SystemClock().now() - KEEP)
+        try:
+            reader.catch_up()
+        finally:
+            reader.close()
     return found
 
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import msgspec
 
-from headrace.base.errors import DataError
+from headrace.base.errors import DataError, LogError, Overloaded
 from headrace.expr.types import MONEY
 from headrace.log.arrivals import Arrivals
 from headrace.log.broker import Broker
 from headrace.model.service import Service
+from headrace.serve import LOGGER
 from headrace.serve.desk import Desk
 from headrace.serve.figures import BOUNDS, quantile
 from headrace.serve.memory import Row
@@ -27,6 +28,8 @@ KEEP = timedelta(days=7)
 _POINTS = 900  # seconds of history that a page gets when it opens
 _SHOWN = 12
 _ALLOW = "allow"
+_PATIENCE = timedelta(hours=1)
+"""For reading back: nobody waits for it, and there may be much."""
 
 
 class Live:
@@ -35,7 +38,8 @@ class Live:
     def __init__(self, desk: Desk, broker: Broker) -> None:
         self._desk, self._broker, self.now = desk, broker, desk.now
         self.service: Service = desk.service
-        self.reviews, self.money = Reviews(self.service), Money()
+        self._reviews, self.money = Reviews(self.service), Money(KEEP.total_seconds())
+        self._caught_up = False
         self._amount = next((c.name for c in self.service.ask.columns if c.type == MONEY), "")
         ask = self.service.ask
         self._names = {
@@ -52,21 +56,36 @@ class Live:
         self._answers: deque[tuple[int, int]] = deque(maxlen=10)
         self._before = (0, 0, 0)
         self._tick = asyncio.Event()
-        self._reader: Arrivals | None = None
+        self._readers: list[Arrivals] = []
 
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
-        names = list(followed(self.service))
-        if names:
-            self._reader = await asyncio.to_thread(
-                Arrivals, self._broker, names, self._take, since=self.now() - KEEP, patient=True
-            )
-        self._ticking = asyncio.create_task(self._tick_on())
+        self._tasks = [asyncio.create_task(self._follow()), asyncio.create_task(self._tick_on())]
 
     async def stop(self) -> None:
-        self._ticking.cancel()
-        if self._reader is not None:
-            await asyncio.to_thread(self._reader.close)
+        for task in self._tasks:
+            task.cancel()
+        for reader in self._readers:
+            await asyncio.to_thread(reader.close)
+
+    async def _follow(self) -> None:
+        try:
+            for names in followed(self.service):
+                since = self.now() - KEEP
+                reader = await asyncio.to_thread(Arrivals, self._broker, names, self._take, since=since, patient=True)
+                self._readers.append(reader)
+                await asyncio.to_thread(reader.catch_up, within=_PATIENCE)
+        except LogError as broken:  # decisions go on without the page's lists
+            LOGGER.error("alerts and labels cannot be read: %s", broken.what)
+        else:
+            self._caught_up = True
+
+    @property
+    def reviews(self) -> Reviews:
+        """The queue, once it is known: before that it would show what was labelled long ago."""
+        if not self._caught_up:
+            raise Overloaded("the queue is still being read from the log", fix="try again in a second")
+        return self._reviews
 
     async def next(self) -> Row:
         """The snapshot of the next second."""
@@ -79,7 +98,7 @@ class Live:
     def snapshot(self) -> Row:
         figures, recent = self._desk.figures, self._desk.figures.recent()
         firsts, all_answers = (sum(column) for column in zip(*self._answers, strict=True)) if self._answers else (0, 0)
-        due = self.reviews.due(self.now(), most=_SHOWN)
+        due = self._reviews.due(self.now(), most=_SHOWN) if self._caught_up else []
         return {
             "point": self._points[-1] if self._points else None,
             "totals": {
@@ -96,7 +115,7 @@ class Live:
                 "p99": quantile(recent, 0.99),
             },
             "alerts": list(self._alerts),
-            "reviews": {"waiting": len(self.reviews), "due": [one.as_dict() for one in due]},
+            "reviews": {"waiting": len(self._reviews) if self._caught_up else 0, "due": [one.as_dict() for one in due]},
             "parts": {
                 **self._desk.ready,
                 "in_flight": figures.in_flight,
@@ -145,7 +164,7 @@ class Live:
 
     def _apply_one(self, topic: str, id: str, row: Row, value: bytes) -> None:
         service, money = self.service, self.money
-        self.reviews.take(topic, id, row, value)
+        self._reviews.take(topic, id, row, value)
         if service.alerts is not None and topic == service.alerts.name and row.get("decision") != _ALLOW:
             money.stopped(id)
             self._alerts.appendleft(row)
@@ -155,14 +174,11 @@ class Live:
             money.stopped_by_batch(id)
 
 
-def followed(service: Service) -> Iterable[str]:
-    """The topics that reviews and money are made from."""
-    if service.alerts is not None:
-        yield from (service.alerts.name, service.notes.name)
-    if service.label is not None:
-        yield service.label.topic
-    if service.batch is not None:
-        yield service.batch.name
+def followed(service: Service) -> list[list[str]]:
+    """The topics that reviews and money are made from: what labels are about is read up to its end before them."""
+    first = [] if service.alerts is None else [service.alerts.name, service.notes.name]
+    first += [] if service.batch is None else [service.batch.name]
+    return [names for names in (first, [] if service.label is None else [service.label.topic]) if names]
 
 
 def read_rows(service: Service, messages: Iterable[Any]) -> Iterable[tuple[str, str, Row, bytes]]:

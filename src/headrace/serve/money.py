@@ -2,51 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
+from time import monotonic
+
+
+@dataclass(slots=True)
+class Fate:
+    """What is known of one id."""
+
+    born: float
+    fraud: Decimal = Decimal(0)
+    """What it asked for, if it is fraud."""
+    stopped: bool = False
+    stopped_by_batch: bool = False
 
 
 class Money:
-    """Sums over ids that turned out to be fraud. What is known of an id comes in any order."""
+    """Sums over ids that turned out to be fraud. What is known of an id comes in any order, within `keep` seconds."""
 
-    def __init__(self) -> None:
-        self._frauds: dict[str, Decimal] = {}
-        self._stopped: tuple[set[str], set[str]] = (set(), set())  # by the flow, by the batch job
-        self._saved = [Decimal(0), Decimal(0)]
-        self.fraud = Decimal(0)
-        """All of it, let through or not."""
+    def __init__(self, keep: float, now: Callable[[], float] = monotonic) -> None:
+        self._keep, self._now = keep, now
+        self._fates: dict[str, Fate] = {}  # the oldest first
+        self.fraud = self.saved = self.saved_by_batch = Decimal(0)
 
     def labelled(self, id: str, fraud: bool, amount: Decimal) -> None:
         """A label; a later one corrects it."""
-        before = self._frauds.pop(id, None)
-        if before is not None:
-            self._add(id, -before)
-        if fraud:
-            self._frauds[id] = amount
-            self._add(id, amount)
+        if not fraud and id not in self._fates:
+            return  # most labels say so, and nothing depends on them
+        fate = self._fate(id)
+        more, fate.fraud = (amount if fraud else Decimal(0)) - fate.fraud, amount if fraud else Decimal(0)
+        self.fraud += more
+        self.saved += more * fate.stopped
+        self.saved_by_batch += more * fate.stopped_by_batch
 
     def stopped(self, id: str) -> None:
         """The flow did not let it through."""
-        self._stop(0, id)
+        fate = self._fate(id)
+        self.saved += fate.fraud * (not fate.stopped)
+        fate.stopped = True
 
     def stopped_by_batch(self, id: str) -> None:
         """The batch job would not have let it through: it knew by then."""
-        self._stop(1, id)
+        fate = self._fate(id)
+        self.saved_by_batch += fate.fraud * (not fate.stopped_by_batch)
+        fate.stopped_by_batch = True
 
-    @property
-    def saved(self) -> Decimal:
-        return self._saved[0]
-
-    @property
-    def saved_by_batch(self) -> Decimal:
-        return self._saved[1]
-
-    def _stop(self, who: int, id: str) -> None:
-        if id not in self._stopped[who]:
-            self._stopped[who].add(id)
-            self._saved[who] += self._frauds.get(id, Decimal(0))
-
-    def _add(self, id: str, amount: Decimal) -> None:
-        self.fraud += amount
-        for who, ids in enumerate(self._stopped):
-            if id in ids:
-                self._saved[who] += amount
+    def _fate(self, id: str) -> Fate:
+        now = self._now()
+        while self._fates and now - next(iter(self._fates.values())).born > self._keep:
+            del self._fates[next(iter(self._fates))]
+        return self._fates.setdefault(id, Fate(now))

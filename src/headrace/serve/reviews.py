@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,6 +14,8 @@ from headrace.model.event import event
 from headrace.model.service import Service
 
 REVIEW = "review"
+_EARLY = 1_000
+"""Labels whose alert may still come."""
 
 Row = dict[str, Any]
 
@@ -41,13 +44,13 @@ class Review:
 
 
 class Reviews:
-    """What waits. Alerts, labels and notes come in any order, and twice does no harm."""
+    """What waits. A label may come a little before its alert, which has a longer way; all else is in order."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._label: Codec[Any] | None = None if service.label is None else Codec(service.label.cls)
         self._waiting: dict[str, Row] = {}
-        self._labelled: set[str] = set()
+        self._labelled: deque[str] = deque(maxlen=_EARLY)
         self._until: dict[str, datetime] = {}
         self.note: Codec[Note] = Codec(Note)
 
@@ -59,8 +62,8 @@ class Reviews:
             self._waiting.setdefault(id, row)
 
     def labelled(self, id: str) -> None:
-        self._labelled.add(id)
-        self._waiting.pop(id, None)
+        if self._waiting.pop(id, None) is None:
+            self._labelled.append(id)
         self._until.pop(id, None)
 
     def noted(self, value: bytes) -> None:
