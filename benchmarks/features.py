@@ -1,6 +1,7 @@
-"""Features online: one `get` of a card with 58 payments in 30 days, 14 features, Redis and back.
+"""Features online and offline: `get` of a card with 58 payments in 30 days, 14 features, Redis and back; `as_of` of
+payments out of the lake, each with the features that it was told.
 
-    python benchmarks/features.py [--keys N] [--gets N] [--laps N] [--feast PATH/python]
+    python benchmarks/features.py [--keys N] [--gets N] [--laps N] [--rows N] [--feast PATH/python]
 
 With `--feast`, an interpreter that has feast[redis], Feast's Python SDK reads as many features from the same Redis, and
 the two take turns. It reads vectors that were computed before; ours are computed when they are asked for.
@@ -17,12 +18,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from statistics import median
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake import write_deltalake
 from rig.table import Line, Table
 
 import headrace as hr
@@ -63,6 +66,7 @@ card = (
     .last("at", "lat", "lon", "country")
 )
 card.to(hr.redis("bench:{card_id}"))
+payments.to(hr.lake("payments"))
 
 
 def staged(folder: Path, output: Output, cards: range) -> Path:
@@ -88,7 +92,7 @@ def staged(folder: Path, output: Output, cards: range) -> Path:
 
 
 def fill(folder: Path, url: str, keys: int) -> None:
-    (output,) = bank.outputs
+    output = bank.outputs[0]
     assert isinstance(output.target, FeatureRows)
     store = RedisSets(url, output.target, output.of.columns)
     store.open("bench/v1/card")
@@ -107,6 +111,33 @@ def ours(reader: FeatureReader, keys: int, gets: int) -> list[float]:
         took.append(time.perf_counter() - start)
         assert found["times_30d"] > 0
     return took
+
+
+def offline(table: Table, lake: Path, rows: int) -> None:
+    """Half a year of payments, ten a card and five days."""
+    chance = random.Random(1)
+    amounts = [chance.randrange(100, 20_000) for _ in range(rows)]
+    made = {
+        "payment_id": [f"p{n:08}" for n in range(rows)],
+        "card_id": [f"c{chance.randrange(max(1, rows // 350))}" for _ in range(rows)],
+        "amount": [Decimal(amount).scaleb(-2) for amount in amounts],
+        "tenths": [amount // 10 for amount in amounts],
+        "miss": [0] * rows,
+        "lat": [47.37] * rows,
+        "lon": [8.54] * rows,
+        "country": ["CH"] * rows,
+        "at": sorted(NOW - timedelta(days=180) * chance.random() for _ in range(rows)),
+    }
+    stored = pa.table({f.name: pa.array(made[f.name], f.type) for f in arrow.fields(payments.columns)})
+    write_deltalake(str(lake / "payments"), stored)
+    with FeatureReader(card.node, bank.outputs, redis=str, lake=lake) as reader:
+        clock, cpu = time.perf_counter(), time.process_time()
+        found = reader.as_of(stored.select(["payment_id", "card_id", "at"]), time="at", id="payment_id")
+        clock, cpu = time.perf_counter() - clock, time.process_time() - cpu
+    assert found.num_rows == rows
+    table.add(
+        Line(what=f"as_of, {rows:,} payments", figure=f"{rows / clock:,.0f}/s", beside=f"{rows / cpu:,.0f} per CPU s")
+    )
 
 
 @contextmanager
@@ -149,11 +180,25 @@ def told(table: Table, what: str, laps: list[list[float]], beside: float | None 
     return middle
 
 
+def online(table: Table, own: Callable[[int], list[float]], url: str, given: argparse.Namespace) -> None:
+    own(100)
+    if given.feast is None:
+        told(table, "get, p50", [own(given.gets) for _ in range(given.laps)], target=1e-3)
+        print("Feast beside it: --feast PATH/python, of an interpreter with feast[redis]")
+        return
+    with feast(given.feast, url, given.keys) as theirs:
+        theirs(100)
+        pairs = [(theirs(given.gets), own(given.gets)) for _ in range(given.laps)]
+    other = told(table, "Feast, get_online_features, p50", [lap for lap, _ in pairs])
+    told(table, "get, p50", [lap for _, lap in pairs], other, target=1e-3)
+
+
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--keys", type=int, default=5_000)
     asked.add_argument("--gets", type=int, default=2_000, help="a lap")
     asked.add_argument("--laps", type=int, default=5)
+    asked.add_argument("--rows", type=int, default=100_000, help="of as_of")
     asked.add_argument("--feast", help="an interpreter that has feast[redis]")
     given = asked.parse_args()
     with tempfile.TemporaryDirectory() as home:
@@ -161,19 +206,10 @@ def main() -> None:
         url = stack.up(settings.home, settings.cache, parts=("redis",), foreground=True).redis
         try:
             fill(Path(home), url, given.keys)
-            table = Table(f"Features online: {given.keys:,} cards with {ROWS} payments each, get of one card")
+            table = Table(f"Features: {given.keys:,} cards with {ROWS} payments each")
             with FeatureReader(card.node, bank.outputs, redis=lambda: url, lake=Path(home)) as reader:
-                ours(reader, given.keys, 100)
-                if given.feast is None:
-                    laps = [ours(reader, given.keys, given.gets) for _ in range(given.laps)]
-                    told(table, "get, p50", laps, target=1e-3)
-                    print("\nFeast beside it: --feast PATH/python, of an interpreter with feast[redis]")
-                    return
-                with feast(given.feast, url, given.keys) as theirs:
-                    theirs(100)
-                    pairs = [(theirs(given.gets), ours(reader, given.keys, given.gets)) for _ in range(given.laps)]
-                other = told(table, "Feast, get_online_features, p50", [lap for lap, _ in pairs])
-                told(table, "get, p50", [lap for _, lap in pairs], other, target=1e-3)
+                online(table, lambda gets: ours(reader, given.keys, gets), url, given)
+            offline(table, Path(home) / "lake", given.rows)
         finally:
             stack.down(settings.home)
 
