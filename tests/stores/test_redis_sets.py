@@ -198,6 +198,11 @@ def test_what_nobody_wrote_or_others_wrote_is_not_read(bench: SetBench) -> None:
     assert reader.read([("a",)]) == [([[0, "id-0", 1]],)]
     assert by_key(bench.rows()) == [A]
 
+    store.drop()  # a reader that has read before is told, too
+    bench.store((*SMALL, Column("city", TEXT)))
+    with pytest.raises(TableMismatch, match="they remember k, n, city there"):
+        reader.read([("a",)])
+
 
 def test_a_store_that_is_to_reach_back_further_is_refused(bench: SetBench) -> None:
     opened(bench, rows=2)

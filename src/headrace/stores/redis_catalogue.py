@@ -58,10 +58,9 @@ def mark_lost(client: Redis, target: RedisKeys, columns: Columns) -> None:
     client.hset(CATALOGUE, target.prefix, encode(replace(_new(target, columns), lost=True)))
 
 
-def check_written(client: Redis, target: FeatureRows, columns: Columns) -> None:
-    """Refuses to read features that nobody wrote, or that are others than these."""
-    found = client.hget(CATALOGUE, target.prefix)
-    if found is None:
+def check_written(found: bytes, target: FeatureRows, columns: Columns) -> None:
+    """Refuses to read features that nobody wrote, or that are others than these. `found`: the entry, or nothing."""
+    if not found:
         raise TableMissing(f"{target.label} has no features yet", why="no flow has written them",
                            fix="`headrace run` of the app that sends them there", where=target.where)  # fmt: skip
     entry = decode(found, type=Entry)

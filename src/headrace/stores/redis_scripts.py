@@ -66,7 +66,12 @@ end
 """Takes the store from everybody. KEYS: epochs."""
 
 READ = """
-for i, key in ipairs(KEYS) do KEYS[i] = '[' .. table.concat(redis.call('ZRANGE', key, 0, -1), ',') .. ']' end
-return KEYS
+local found = {}
+for i, prefix in ipairs(ARGV) do found[i] = redis.call('HGET', KEYS[1], prefix) or '' end
+for i = 2, #KEYS do
+  found[#found + 1] = '[' .. table.concat(redis.call('ZRANGE', KEYS[i], 0, -1), ',') .. ']'
+end
+return found
 """
-"""The members of each set as one JSON array: one value to read instead of one for each row."""
+"""What the catalogue says of stores that begin with these words, then the members of sets, each as one JSON array: one
+value to read instead of one for each row. KEYS: the catalogue, sets."""

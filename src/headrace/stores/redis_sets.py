@@ -60,25 +60,32 @@ class SetReader:
         self._sets = sets
         self._label = sets[0][0].label
         self._client = redis_link.connect(url, self._label, timeout=_TIMEOUT)
-        self._checked = False
+        self._prefixes = [target.prefix for target, _ in sets]
+        self._checked: list[bytes] = []
 
     def read(self, keys: Sequence[Sequence[Any]]) -> list[tuple[list[Member], ...]]:
         """For each key its members in every store, by time, all in one round trip. A key is the values of its columns,
         in the order of the pattern."""
         with redis_link.told(self._url, f"{self._label} could not be read", "correct what it says"):
-            if not self._checked:
-                for target, columns in self._sets:
-                    redis_catalogue.check_written(self._client, target, columns)
-                self._checked = True
             values = [list(column) for column in zip(*keys, strict=True)]
             named = zip(*(key_texts(target.name, values) for target, _ in self._sets), strict=True)
             names = [name for of_key in named for name in of_key]
             pipe = self._client.pipeline(transaction=False)
             for at in range(0, len(names), _AT_ONCE):
                 some = names[at : at + _AT_ONCE]
-                pipe.eval(READ, len(some), *some)
-            found = (_decode(text) for texts in pipe.execute() for text in texts)
-            return list(zip(*[found] * len(self._sets), strict=True))
+                pipe.eval(READ, len(some) + 1, redis_catalogue.CATALOGUE, *some, *self._prefixes)
+            found: list[list[Member]] = []
+            for answer in pipe.execute():
+                self._check(answer[: len(self._sets)])
+                found += map(_decode, answer[len(self._sets) :])
+            return list(zip(*[iter(found)] * len(self._sets), strict=True))
+
+    def _check(self, entries: list[bytes]) -> None:
+        """With every answer: a flow may have written other rows since."""
+        if entries != self._checked:
+            for entry, (target, columns) in zip(entries, self._sets, strict=True):
+                redis_catalogue.check_written(entry, target, columns)
+            self._checked = entries
 
     def close(self) -> None:
         self._client.close()
