@@ -109,9 +109,9 @@ class Rig:
 
     # -- waiting
 
-    def recovered(self, since: float) -> Commit | None:
-        """The first commit that was made after this moment, by the flow that always has something to do."""
-        return self.history.commit_after(since + _SEEN, f"{bank.name}/{bank.version}/transfers/")
+    def recovered(self, since: float, flow: str = "transfers") -> Commit | None:
+        """The first commit of a flow that was made after this moment; transfers always have something to do."""
+        return self.history.commit_after(since + _SEEN, f"{bank.name}/{bank.version}/{flow}/")
 
     def until(self, condition: Callable[[], Any], patience: float, every: float = 0.02) -> bool:
         """Whether the condition came true in time."""

@@ -122,9 +122,9 @@ class _Run:
         self._rig.until(commit, patience)
         return self._waited(since)
 
-    def _waited(self, since: float) -> float | None:
+    def _waited(self, since: float, flow: str = "transfers") -> float | None:
         """Seconds to the first new commit."""
-        seen = self._rig.recovered(since)
+        seen = self._rig.recovered(since, flow)
         return None if seen is None else seen.at - since
 
     def _remark(self, text: str) -> None:
@@ -149,6 +149,8 @@ class _Run:
         reader.close()
         self._watch.close()
         waits = [(str(one.planned), one.recovery) for one in suffered] if suffered is not None else [("start", None)]
+        # The other flow is not waited for, but it must have gone on. After the last fault it may have nothing to do.
+        waits += [(f"{one.planned} in accounts", self._waited(one.since, "accounts")) for one in (suffered or ())[:-1]]
         return (
             check.check_sends(books, self._history.acknowledged),
             *_results(books, outputs, closed),
