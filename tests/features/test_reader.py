@@ -212,6 +212,8 @@ def test_questions_that_make_no_sense_are_refused(bank: Keeping) -> None:
         reader.as_of([{"at": NOON}], time="at")
     with pytest.raises(BadTime, match="not an instant"):
         reader.as_of([{"card_id": "c1", "at": NOON.replace(tzinfo=None)}], time="at")
+    with pytest.raises(BadTime, match="at is null in some rows"):
+        reader.as_of([{"card_id": "c1", "at": NOON}, {"card_id": "c1", "at": None}], time="at")
     with pytest.raises(UsageError, match="no feature of card"):
         reader.check([{"payment_id": "p1", "card_id": "c1", "at": NOON}])
     with pytest.raises(TableMissing, match="no table decisions"):

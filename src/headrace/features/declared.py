@@ -9,7 +9,8 @@ from headrace.base.duration import show
 from headrace.base.errors import BadStore, UsageError
 from headrace.expr.types import Columns
 from headrace.model.app import App
-from headrace.model.declared import Node
+from headrace.model.declared import Node, Read
+from headrace.model.event import EventType
 from headrace.model.featured import Featured
 from headrace.model.output import Output
 from headrace.model.remembered import example
@@ -18,10 +19,9 @@ from headrace.model.remembered import example
 def all_features(app: App) -> dict[str, Featured]:
     """Those that reach an output, by name."""
     found: dict[str, Featured] = {}
+    known: set[int] = set()
     for output in app.outputs:
-        if output.remembers is not None:
-            found.setdefault(output.remembers.name, output.remembers)
-        for node in _before(output.of):
+        for node in _walk(output.of if output.remembers is None else output.remembers, known):
             if isinstance(node, Featured):
                 found.setdefault(node.name, node)
     return found
@@ -37,6 +37,14 @@ def named(app: App, name: str) -> Featured:
             fix=f"did you mean {near[0]!r}?" if near else "",
         )
     return known[name]
+
+
+def event_of(features: Featured) -> EventType | None:
+    """What the source's rows were when they came; None: they were made by a step that makes other rows."""
+    node = features.of
+    while node.inputs:
+        node = node.inputs[0]
+    return node.event if isinstance(node, Read) else None
 
 
 def told(features: Featured) -> Columns:
@@ -66,7 +74,10 @@ def _needs(features: Featured) -> str:
     return f"{asked} over {show(features.reach)}, ttl {show(features.ttl)}"
 
 
-def _before(node: Node) -> Iterator[Node]:
-    yield node
-    for of in node.inputs:
-        yield from _before(of)
+def _walk(node: Node, known: set[int]) -> Iterator[Node]:
+    """A node after those before it, each once."""
+    if id(node) not in known:
+        known.add(id(node))
+        for of in node.inputs:
+            yield from _walk(of, known)
+        yield node

@@ -10,13 +10,13 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from headrace.base.clock import from_micros
+from headrace.base.clock import MICROSECOND, from_micros, micros
 from headrace.features import declared, history
-from headrace.model.declared import Read
 from headrace.model.featured import Featured
 from headrace.model.naming import refs
 from headrace.model.output import Output
@@ -26,6 +26,9 @@ from headrace.steps.row import MILLI, Row
 from headrace.steps.spec import step_of
 
 Key = tuple[Any, ...]
+
+_FIRST = micros(datetime.min.replace(tzinfo=UTC))
+"""No row is older."""
 
 
 class Ask(NamedTuple):
@@ -76,11 +79,9 @@ def id_of(node: Featured) -> Any:
     """What a row of the source is known by: what `once` says, else the id of its event; None: nothing."""
     if node.once is not None:
         return node.once
-    of = node.of
-    while of.inputs:
-        of = of.inputs[0]
-    name = of.event.id if isinstance(of, Read) else ""
-    return refs((name,), node.of.columns)[0][1] if any(column.name == name for column in node.of.columns) else None
+    event = declared.event_of(node)
+    found = [column.name for column in node.of.columns if event is not None and column.name == event.id]
+    return refs((found[0],), node.of.columns)[0][1] if found else None
 
 
 def _rows(node: Featured, number: int, outputs: Sequence[Output], lake: Path, asks: Sequence[Ask]) -> Kept:
@@ -88,8 +89,8 @@ def _rows(node: Featured, number: int, outputs: Sequence[Output], lake: Path, as
     id = id_of(node) if number == 0 else None
     keys, asked = [value for _, value in node.key_of(number)], node.asked(number)
     into, end = [plain.into(one.type) for one in asked], len(keys) + len(asked)
-    reach = max(node.reach, max((one.n for one in node.before), default=0) * node.ttl)
-    since = from_micros(min(ask.time for ask in asks)) - reach
+    reach = max(node.reach, max((one.n for one in node.before), default=0) * node.ttl) // MICROSECOND
+    since = from_micros(max(min(ask.time for ask in asks) - reach, _FIRST))
     until = from_micros(max(ask.time for ask in asks))
     wanted = {ask.key for ask in asks}
     kept: Kept = defaultdict(list)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from headrace.base.clock import micros
+from headrace.base.keys import value_text
 from headrace.expr.types import BYTES, DecimalType, ListType, Type
 from headrace.features.telling import Teller, Vector, key_of
 from headrace.model.featured import Featured
@@ -52,7 +53,7 @@ class Online:
         """What a row would be told that comes now; if it is there already, as if it were not."""
         ((own, *others),) = self._reader.read([[row.key[name] for name in self._key]])
         if row.id is not None:
-            own = [member for member in own if member[1] != row.id]
+            own = [member for member in own if member[1] != value_text(row.id)]
         return self._teller.of(row.time, row.args, self._rows([own, *others]))
 
     def close(self) -> None:

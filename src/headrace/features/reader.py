@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from headrace.base.errors import UsageError
 from headrace.features import check, declared, offline, table
 from headrace.features.check import Checked
-from headrace.model.declared import Read
 from headrace.model.featured import Featured
 from headrace.model.output import Output
 from headrace.stores import lake_rows
@@ -63,13 +62,18 @@ class FeatureReader:
         """Computes vectors anew that were told, and compares them. `logged`: rows that have their features beside their
         key, time and id; a name is a table of the lake. `time`, `id`: what these columns are called, if not as in the
         event."""
-        given = (
-            lake_rows.read(self._lake, logged.removeprefix("lake."))
-            if isinstance(logged, str)
-            else table.table_of(logged)
-        )
-        known_by = offline.id_of(self._node)
-        time, id = time or self._event_time, id or getattr(known_by, "name", "")
+        if isinstance(logged, str):
+            given = lake_rows.read(self._lake, logged.removeprefix("lake."))
+        else:
+            given = table.table_of(logged)
+        event = declared.event_of(self._node)
+        time, id = time or (event.time if event else ""), id or getattr(offline.id_of(self._node), "name", "")
+        if not id:
+            raise UsageError(
+                f"which row of {self._node.name} a logged one was cannot be told",
+                why="its events have no id",
+                fix='@hr.event(..., id="...")',
+            )
         columns = [column.name for column in declared.told(self._node)]
         features = [name for name in columns if name in given.schema.names]
         if not features:
@@ -78,9 +82,9 @@ class FeatureReader:
                 why=f"they have {', '.join(given.schema.names)}",
                 fix=f"log the vectors: {', '.join(columns)}",
             )
-        answers = self._told(table.asks_of(given, self._node, time, id or None))
+        answers = self._told(table.asks_of(given, self._node, time, id))
         again = table.with_features(given, declared.told(self._node), [answer.vector for answer in answers])
-        known = list(dict.fromkeys([*(name for name, _ in self._node.keys), time, *([id] if id else [])]))
+        known = list(dict.fromkeys([*(name for name, _ in self._node.keys), time, id]))
         return check.compare(given, again, [answer.found for answer in answers], features, known)
 
     def close(self) -> None:
@@ -105,13 +109,6 @@ class FeatureReader:
         from headrace.features.ahead import Ahead
 
         return Ahead(self._node, {self._node.name: self.online})
-
-    @property
-    def _event_time(self) -> str:
-        of = self._node.of
-        while of.inputs:
-            of = of.inputs[0]
-        return of.event.time if isinstance(of, Read) else ""
 
     def _told(self, asks: list[offline.Ask]) -> list[offline.Told]:
         return offline.told(self._node, self._outputs, self._lake, asks)

@@ -35,9 +35,10 @@ def asks_of(rows: pa.Table, node: Featured, time: str, id: str | None) -> list[A
         )
     if not len(rows):
         return []
-    if not pa.types.is_timestamp(rows.schema.field(time).type) or rows.schema.field(time).type.tz is None:
+    kind = rows.schema.field(time).type
+    if not pa.types.is_timestamp(kind) or kind.tz is None or rows[time].null_count:
         raise BadTime(
-            f"{time} is {rows.schema.field(time).type}, not an instant",
+            f"{time} is {kind}, not an instant" if not rows[time].null_count else f"{time} is null in some rows",
             why="features are as of a moment, and a time without a zone could mean any",
             fix='cast it to pa.timestamp("us", "UTC")',
         )

@@ -1,4 +1,4 @@
-"""What runs inside Redis: scripts, each carried out alone and as a whole. They answer with a word, or a number.
+"""What runs inside Redis: scripts, each carried out alone and as a whole. Those that write say a word, or a number.
 
 An epoch is kept as "<number>:<name of the driver>". One that is lower than ours says that Redis has forgotten: 'lost'.
 """

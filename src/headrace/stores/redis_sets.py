@@ -1,7 +1,8 @@
 """Features in Redis: for each key a sorted set of the rows that are remembered of it, and how they are read again.
 
-A member is a row as JSON, [time, id, value, ...]; its score is its time, by which Redis orders and trims. Times are
-micros, and a score holds them exactly until 2255. A row that is written again is the same member, and changes nothing.
+A member is a row as JSON, [time, id as text, value, ...]; its score is its time, by which Redis orders and trims. Times
+are micros, and a score holds them exactly until 2255. A row that is written again is the same member, and changes
+nothing.
 
     > ZRANGE card:c1 0 -1
     [1793700000000000,"p1","12.50","CH"]
@@ -20,6 +21,7 @@ from msgspec.json import Decoder
 from msgspec.msgpack import encode
 
 from headrace.base.clock import MICROSECOND, micros
+from headrace.base.keys import value_text
 from headrace.expr.types import TIME, Columns, ListType, Type
 from headrace.model.output import Guarantee
 from headrace.model.target import EVENT_TIME, ID, FeatureRows
@@ -95,8 +97,8 @@ def pieces_of(batch: Batch, target: FeatureRows, columns: Columns) -> list[bytes
     """All rows in pieces, each a MessagePack list of key, [time, member, time, member, ...], key, ..."""
     found = staged.read(batch.files, target, columns)
     written = {column.name: _values(found[column.name], column.type) for column in columns}
-    times, ids = found[EVENT_TIME].to_pylist(), written[target.id] if target.id else found[ID].to_pylist()
-    values = zip(times, ids, *(written[name] for name, _ in target.values), strict=True)
+    times, ids = found[EVENT_TIME].to_pylist(), found[target.id or ID].to_pylist()
+    values = zip(times, map(value_text, ids), *(written[name] for name, _ in target.values), strict=True)
     types = {column.name: column.type for column in columns}
     keys = key_texts(target.name, [wire.values(found[name], types[name]) for name in target.key])
     rows = sorted(zip(keys, times, (wire.json(row).decode() for row in values), strict=True), key=itemgetter(0))
