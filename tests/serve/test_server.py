@@ -151,8 +151,8 @@ def test_a_restart_remembers_what_was_told(service: Service, broker: Broker, des
     asked = payment("s-1", amount="5000.00")
     told = desk.decide(asked)
     with serving(service, broker) as reborn:
+        assert reborn.decide(asked | {"amount": "1.00"}).code == "other-content"  # it knows the first from the log
         assert reborn.decide(asked).body == told.body
-        assert reborn.decide(asked | {"amount": "1.00"}).code == "other-content"
 
 
 def test_twins_are_compared_and_the_first_answer_wins(broker: Broker) -> None:

@@ -75,7 +75,8 @@ HeadraceError
 │   ├── CheckFailed ........... a check of the service's declaration
 │   ├── ClockAhead
 │   ├── TooOld
-│   └── Overloaded
+│   ├── Overloaded
+│   └── NotReady
 └── EnvironmentFault .......... the machine or the embedded stack (exit 3)
     ├── PythonTooOld
     ├── JavaMissing
@@ -479,6 +480,11 @@ class TooOld(RequestError):
 
 class Overloaded(RequestError):
     code = "overloaded"
+    status = 503
+
+
+class NotReady(RequestError):
+    code = "not-ready"
     status = 503
 
 

@@ -39,13 +39,11 @@ class Hearing:
     async def start(self, broker: Broker, since: datetime) -> None:
         """Reads what there is since then, and goes on. What was answered before is remembered, not counted."""
         self._loop, service = asyncio.get_running_loop(), self._service
-        others = [service.ask.topic, service.degraded.name]
-        for names, take, patient in (
-            ([service.answer.name], self._take_answers, False),
-            (others, self._take_others, True),
-        ):
-            reader = await asyncio.to_thread(Arrivals, broker, names, take, since=since, patient=patient)
-            self._readers.append(reader)
+        answers, others = [service.answer.name], [service.ask.topic, service.degraded.name]
+        self._readers = [
+            await asyncio.to_thread(Arrivals, broker, answers, self._take_answers, since=since),
+            await asyncio.to_thread(Arrivals, broker, others, self._take_others, since=since, patient=True),
+        ]
         for reader in self._readers:
             await asyncio.to_thread(reader.catch_up)
         self._counting = True

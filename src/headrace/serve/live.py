@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from headrace.base.errors import DataError, LogError, Overloaded
+from headrace.base.errors import DataError, LogError, NotReady
 from headrace.expr.types import MONEY
 from headrace.log.arrivals import Arrivals
 from headrace.log.broker import Broker
@@ -84,7 +84,7 @@ class Live:
     def reviews(self) -> Reviews:
         """The queue, once it is known: before that it would show what was labelled long ago."""
         if not self._caught_up:
-            raise Overloaded("the queue is still being read from the log", fix="try again in a second")
+            raise NotReady("the queue is still being read from the log", fix="try again in a second")
         return self._reviews
 
     async def next(self) -> Row:

@@ -22,7 +22,6 @@ another from the same sight, which must never be."""
 class Case:
     """One id. Until somebody asks about it here, only what the log holds of it is known."""
 
-    born: float
     content: bytes = b""
     """A digest of the event; empty while only answers are known."""
     recorded: bool = False
@@ -54,7 +53,7 @@ class Memory:
         found = self._cases.get(id)
         if found is None:
             self._forget(now)
-            found = self._cases[id] = Case(born=now)
+            found = self._cases[id] = Case()
             self._order.append((now, id))
         return found
 

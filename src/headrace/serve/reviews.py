@@ -12,12 +12,11 @@ from headrace.base.errors import NotFound, WrongType
 from headrace.log.codec import Codec, Encoded
 from headrace.model.event import event
 from headrace.model.service import Service
+from headrace.serve.memory import Row
 
 REVIEW = "review"
 _EARLY = 1_000
 """Labels whose alert may still come."""
-
-Row = dict[str, Any]
 
 
 @event(key="id", time="at")

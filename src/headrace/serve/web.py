@@ -23,7 +23,7 @@ from headrace.base.errors import (
     KeyRefused,
     MethodRefused,
     NotFound,
-    Overloaded,
+    NotReady,
     RequestError,
     Undecodable,
 )
@@ -59,8 +59,8 @@ class Web:
             routes=[
                 Route(f"/{self._desk.service.name}", self._told(self._decide), methods=["POST"]),
                 Route("/reviews", self._told(self._reviews)),
-                Route("/reviews/{id}/label", self._told(self._label), methods=["POST"]),
-                Route("/reviews/{id}/snooze", self._told(self._snooze), methods=["POST"]),
+                Route("/reviews/{id:path}/label", self._told(self._label), methods=["POST"]),
+                Route("/reviews/{id:path}/snooze", self._told(self._snooze), methods=["POST"]),
                 Route("/live", self._told(self._events)),
                 Route("/health", self._health),
                 Route("/metrics", self._metrics),
@@ -126,7 +126,7 @@ class Web:
             async with asyncio.timeout(_WRITE_WAIT):
                 await safe.wait()
         except TimeoutError:
-            raise Overloaded("the broker does not answer", why="it is written as soon as it does") from None
+            raise NotReady("the broker does not answer", why="it is written as soon as it does") from None
 
     async def _events(self, request: Request) -> Response:
         async def events() -> AsyncIterator[bytes]:
