@@ -78,6 +78,16 @@ def test_the_score_reaches_the_strictest_threshold_it_can() -> None:
     assert nothing.score == score(model(), [float("nan")] * 4)
 
 
+def test_rules_alone_can_be_asked() -> None:
+    policy = hr.Policy(rules=[rule("far", "km > 50", "review")], model=model(), thresholds={"decline": 0.0})
+    standing = Standing(default="decline", active=Judge(policy, COLUMNS))
+
+    said = standing.decide({"km": 60.0}, model=False)
+
+    assert (said.decision, said.reasons, said.score, said.model_version) == ("review", ("far",), None, "")
+    assert said.rules_version == policy.rules_version
+
+
 def test_a_shadow_is_told_and_decides_nothing() -> None:
     mild, strict = hr.Policy(), hr.Policy(rules=[rule("far", "km > 50", "decline", reason='"far"')])
     standing = Standing(default="review", active=Judge(mild, COLUMNS, "p/0@1"), shadow=Judge(strict, COLUMNS, "p/0@2"))

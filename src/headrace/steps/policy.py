@@ -50,13 +50,14 @@ class Judge:
         self._rules = [(rule, compile(when, read)) for rule, when in zip(policy.rules, bound.conditions, strict=True)]
         self._asked = [compile(value, read) for value in bound.asked]
         self._thresholds = thresholds(policy)
-        self._versions = {"rules_version": policy.rules_version, "model_version": policy.model_version}
+        self._versions = policy.rules_version, policy.model_version
 
-    def decide(self, row: Mapping[str, Any]) -> Decision:
-        """What is said of a row, its values by name; one that is not there is null."""
-        return self.judge([row.get(name) for name in self._names])
+    def decide(self, row: Mapping[str, Any], *, model: bool = True) -> Decision:
+        """What is said of a row, its values by name; one that is not there is null. Without `model` the rules alone
+        are asked: they can do with less than the whole row."""
+        return self.judge([row.get(name) for name in self._names], model=model)
 
-    def judge(self, values: Sequence[Any]) -> Decision:
+    def judge(self, values: Sequence[Any], *, model: bool = True) -> Decision:
         """Rules in their order, then the model; the strictest action that any of them asks for. A rule whose condition
         cannot be computed does not hold, and the reasons say so."""
         actions, reasons, ended = list[str](), list[str](), False
@@ -71,15 +72,20 @@ class Judge:
                 reasons.append(rule.said)
                 if ended := rule.final:
                     break
-        score = self._score(values)
+        score = self._score(values) if model else None
         if score is not None and not ended:
             for action, least, words in self._thresholds:
                 if score >= least:
                     actions.append(action)
-                    reasons.append(f"model: {score:.4f}{words}")
+                    reasons.append(f"model: {score:z.4f}{words}")
                     break
         return Decision(
-            decision=strictest(actions), reasons=tuple(reasons), score=score, policy_seen=self.seen, **self._versions
+            decision=strictest(actions),
+            reasons=tuple(reasons),
+            score=score,
+            rules_version=self._versions[0],
+            model_version=self._versions[1] if model else "",
+            policy_seen=self.seen,
         )
 
     def _score(self, values: Sequence[Any]) -> float | None:
@@ -106,9 +112,9 @@ class Standing:
         """What holds when this one was published."""
         return replace(self, shadow=judge) if shadow else replace(self, active=judge)
 
-    def decide(self, row: Mapping[str, Any]) -> Decision:
-        """What is said of a row, its values by name; one that is not there is null."""
-        return self._said(lambda judge: judge.decide(row))
+    def decide(self, row: Mapping[str, Any], *, model: bool = True) -> Decision:
+        """As Judge.decide, or the default if nothing is published."""
+        return self._said(lambda judge: judge.decide(row, model=model))
 
     def judge(self, values: Sequence[Any]) -> Decision:
         """What is said of a row, its values in the order of the columns."""
@@ -122,7 +128,7 @@ class Standing:
 def _told(said: Decision) -> str:
     """As JSON. The score with nine digits after the point: languages differ in how they write a float."""
     words = partial(json.dumps, ensure_ascii=False)
-    score = "null" if said.score is None else f"{said.score:.9f}"
+    score = "null" if said.score is None else f"{said.score:z.9f}"
     return (
         f'{{"decision":{words(said.decision)},"reasons":[{",".join(map(words, said.reasons))}],"score":{score},'
         f'"rules_version":{words(said.rules_version)},"model_version":{words(said.model_version)},'
