@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +19,8 @@ from headrace.log.broker import Broker
 from headrace.log.read import read
 from headrace.log.record import is_mark
 from headrace.model.topic import Topic
+from headrace.stack import stack as embedded
+from tests.features.keeping import fill
 
 NOON = datetime(2026, 11, 3, 12, tzinfo=UTC)
 
@@ -142,6 +146,29 @@ def test_a_program_asks_the_lake(settings: Settings, broker: Broker, topic: str)
     write_deltalake(str(settings.lake / table), pa.table({"n": [1, 2]}))
     with hr.connect(hr.App("shop"), settings) as c:
         assert c.query(f"select sum(n) as n from lake.{table}") == [{"n": 3}]
+
+
+def test_a_program_asks_for_features_and_foretells_a_stream(
+    settings: Settings, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    redis = embedded.up(settings.home, settings.cache, parts=("redis",), foreground=True).redis
+    payment, app = payment_on(topic), hr.App("shop")
+    card = app.features("card", key="card_id", source=app.stream(payment, disorder="30 s"), ttl="30 d")
+    card = card.over("1 h", spent=hr.sum("amount"), times=hr.count()).to(hr.redis(f"{topic}:{{card_id}}"))
+    known = card.vectors.where("amount > 0").select("payment_id, spent_1h / times_1h as mean")
+    known.to(app.topic(f"{topic}-out"), key="payment_id")
+    sent = [payment(f"p{n}", "c1", hr.money(n), NOON + timedelta(minutes=n)) for n in range(1, 4)]
+    with hr.testing.run(app) as t:
+        t.send(*sent[:2])
+        fill(app, t, redis, tmp_path / "lake")
+    with hr.connect(app, settings) as c:
+        for asked in (card, "card"):
+            assert c.features(asked).get(card_id="c1", at=sent[1].at) == {"spent_1h": hr.money(3), "times_1h": 2}
+        ahead = c.ahead(known, card)
+        assert ahead(sent[2]) == {"payment_id": "p3", "mean": Decimal(2)}
+        assert ahead(payment("p4", "c1", hr.money(0), NOON)) is None
+        with pytest.raises(hr.HeadraceError, match="not known ahead"):
+            c.ahead(known.dedup("payment_id", within="1 h"), card)
 
 
 def test_without_a_stack_the_error_says_how_to_start_one(tmp_path_factory: pytest.TempPathFactory) -> None:
