@@ -90,12 +90,17 @@ def test_serve_answers_until_it_is_told_to_stop(desk: str, settings: Settings, b
 
         answer = Caller(address).decide(payment("p-1"), X_Api_Key=key).body
         assert (answer["decision"], answer["degraded"], answer["by"]) == ("allow", True, "fallback")
+        planted = Caller(address).decide(payment("p-2", country="4111 1111 1111 1111"), X_Api_Key=key)
+        assert planted.code == "card-number"
         loaded = Path(f"/proc/{process.pid}/maps")
         assert not loaded.exists() or "libjvm" not in loaded.read_text()
 
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
-        assert "stopped" in process.stderr.read()
+        last = process.stderr.read()
+        assert "stopped" in last
+        kept = [file.read_text(errors="replace") for file in (settings.home / "logs").glob("*")]
+        assert not any("4111" in text for text in [last, *kept])
     host, port = address.removeprefix("http://").split(":")
     socket.create_server((host, int(port))).close()  # the port is free again
     assert [row["payment_id"] for row in on_log(broker, f"{desk}.payments")] == ["p-1"]

@@ -116,6 +116,7 @@ function show() {
     ? `${((100 * totals.degraded) / totals.asked).toFixed(2)} % of answers`
     : "answered without the flow";
   by_id("empty").textContent = sum ? "" : `waiting for ${many}`;
+  for (const part of document.querySelectorAll(".charts, .lists")) part.hidden = !sum && !snapshot.alerts.length;
   by_id("shares").replaceChildren(...all.filter((kind) => totals.decisions[kind]).map((kind) => {
     const share = element("span", kind);
     share.style.flexGrow = totals.decisions[kind];
@@ -212,6 +213,7 @@ by_id("by").addEventListener("change", () => localStorage.setItem("by", by_id("b
 // ---- charts, made anew when the colours change
 
 let charts = {};
+const from_zero = { range: (_, low, high) => [0, Math.max(high ?? 0, 1) * 1.08] };
 
 function axes(unit = (value) => short.format(value)) {
   const style = { stroke: tone("quiet"), grid: { stroke: tone("line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
@@ -229,7 +231,7 @@ function chart(place, height, series, more = {}) {
     legend: { show: false },
     cursor: { show: false },
     axes: axes(),
-    scales: { y: { range: (_, low, high) => [0, Math.max(high ?? 0, 1) * 1.08] } },
+    scales: { x: { range: (_, from, to) => [Math.min(from, to - 60), to] }, y: from_zero },
     series: [{}, ...series.map((line) => ({ width: 2, points: { show: false }, ...line }))],
     ...more,
   }, [[], ...series.map(() => [])], box);
@@ -250,11 +252,12 @@ function make_charts() {
     latency: chart("latency", HEIGHT.small, [flow, batch], { axes: times }),
     histogram: chart("histogram", HEIGHT.small, [
       { stroke: tone("flow"), fill: tone("flow-wash"), width: 1, paths: uPlot.paths.bars({ size: [0.9] }) },
-    ], { axes: classes, scales: { x: { time: false, range: [-0.6, 23.6] }, y: { range: (_, low, high) => [0, Math.max(high ?? 0, 1) * 1.08] } } }),
+    ], { axes: classes, scales: { x: { time: false, range: [-0.6, 23.6] }, y: from_zero } }),
   };
 }
 
 function draw() {
+  if (document.querySelector(".charts").hidden) return;
   if (!charts.money) make_charts();
   const at = points.map((p) => p.at);
   const line = (name) => points.map((p) => p[name]);
@@ -266,7 +269,7 @@ function draw() {
   by_id("money-figure").hidden = !snapshot.names.money;
   if (now) {
     const says = by_id("money-says");
-    says.replaceChildren("of ", element("b", "", whole.format(now.fraud)), " taken by fraud, ",
+    says.replaceChildren("of ", element("b", "", whole.format(now.fraud)), " that fraud asked for, ",
       element("b", "", whole.format(now.saved)), " stopped at once");
     if (snapshot.names.batch) says.append(", ", element("b", "", whole.format(now.saved_by_batch)), " by the batch job");
   }
