@@ -147,6 +147,16 @@ def test_nothing_later_than_the_moment_is_told(bank: Keeping) -> None:
     assert reader.as_of([], time="at").num_rows == 0
 
 
+def test_a_key_may_be_made_of_columns(bank: Keeping) -> None:
+    """Then rows are told apart when their key is known, and not before."""
+    key = "coalesce(country, '?') as country"
+    place = bank.app.features("place", key=key, source=bank.payments, ttl="1 d").over("1 h", times=hr.count())
+    place.vectors.to(bank.app.topic("vectors"))
+    bank.run([paid(n, NOON + timedelta(minutes=n), country=("CH", None)[n % 2]) for n in range(5)])
+    asked = [{"country": country, "at": NOON + timedelta(minutes=9)} for country in ("CH", "?", "FR")]
+    assert bank.reader(place).as_of(asked, time="at")["times_1h"].to_pylist() == [3, 2, 0]
+
+
 def test_the_source_may_be_filtered_and_chosen_on_its_way(bank: Keeping) -> None:
     source = bank.payments.where("amount > 2").select("payment_id, card_id, amount * 2 as double, at")
     card = bank.app.features("card", key="card_id", source=source, ttl="1 d").over("1 h", spent=hr.sum("double"))

@@ -59,11 +59,13 @@ def find(stream: Node, outputs: Iterable[Output]) -> Kept:
 
 
 def rows(
-    kept: Kept, lake: Path, wanted: Sequence[Any], since: datetime, until: datetime
+    kept: Kept, lake: Path, wanted: Sequence[Any], only: Sequence[set[Any]], since: datetime, until: datetime
 ) -> Iterator[tuple[int, tuple[Any, ...]]]:
     """Of each row in [since, until] its time in micros, and what these expressions over the stream's columns say. What
-    the stream filters, or makes a dead letter of, is left out."""
+    the stream filters, or makes a dead letter of, is left out. `only`: of the first expressions, the values that
+    somebody asks for; where they are columns of the table, other rows are left out as well."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     places: dict[str, int] = {}  # the columns that are read, each at its first mention
     read: Reading = lambda ref: itemgetter(places.setdefault(ref.name, len(places)))  # noqa: E731
@@ -76,6 +78,10 @@ def rows(
     values = [compile(one, read) for one in wanted]
     columns = list(dict.fromkeys([*places, kept.time]))
     found = lake_rows.read(lake, kept.table, columns, time=kept.time, since=since, until=until)
+    for value, some in zip(values, only, strict=False):
+        if isinstance(value, itemgetter):
+            column = found[value(columns)]
+            found = found.filter(pc.is_in(column, value_set=pa.array(list(some), column.type)))
     times = found[kept.time].cast(pa.int64()).to_pylist()
     for time, row in zip(times, zip(*(found[name].to_pylist() for name in columns), strict=True), strict=True):
         with suppress(DoesNotFit):

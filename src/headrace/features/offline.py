@@ -95,7 +95,9 @@ def _rows(node: Featured, number: int, outputs: Sequence[Output], lake: Path, as
     wanted = {ask.key for ask in asks}
     kept: Kept = defaultdict(list)
     place = history.find(node.inputs[number], outputs)
-    for time, values in history.rows(place, lake, [*keys, *asked, *([] if id is None else [id])], since, until):
+    expressions = [*keys, *asked, *([] if id is None else [id])]
+    only = [set(column) for column in zip(*wanted, strict=True)]
+    for time, values in history.rows(place, lake, expressions, only, since, until):
         key = values[: len(keys)]
         if key in wanted:
             row = _Row(time, None if id is None else values[-1], plain.each(into, values[len(keys) : end]))
