@@ -195,8 +195,15 @@ def test_without_a_decider_answers_are_degraded_and_nothing_is_lost(broker: Brok
         assert desk.decide(late).body == told  # what was told stays told
     assert {"d-late", "d-fails"} <= {row["payment_id"] for row in on_log(broker, service.ask.topic)}
     assert {row["payment_id"] for row in on_log(broker, service.degraded.name)} >= {"d-late", "d-fails"}
+
+    # given one that was told, and then lost with the service, since the broker was away
+    write(broker, service.degraded.name, {"payment_id": "d-gone", "decision": "review", "why": "not-recorded"})
     with serving(service, broker) as reborn:
         assert reborn.decide(late).body == told
+        gone = payment("d-gone")
+        assert reborn.decide(gone).body["decision"] == "review"
+        until(lambda: reborn.decide(gone).body["recorded"])
+    assert "d-gone" in {row["payment_id"] for row in on_log(broker, service.ask.topic)}
 
 
 def test_a_slow_fallback_is_not_waited_for(broker: Broker) -> None:

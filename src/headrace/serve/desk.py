@@ -96,16 +96,18 @@ class Desk:
         id, content = getattr(event, self.service.ask.id), content_of(record[1])
         case = self._memory.asked(id, content, monotonic())
         clock.read = perf_counter()
+        if case.sent or case.recorded:
+            self.figures.repeats += 1
+        else:
+            self.producer.send(self.service.ask.topic, record, lambda: self._written(case, clock))
+            case.sent = True
         self.figures.in_flight += 1
         try:
-            if case.told or case.outcome is not None or case.recorded:
-                self.figures.repeats += 1
-            if case.outcome is None and not case.told:
-                await self._settle(case, event, record, clock)
-            elif case.outcome is not None:
+            if case.outcome is not None:
                 await asyncio.shield(case.outcome)  # somebody asked the same a moment ago
-            if not case.told:
-                raise Overloaded("the same was asked a moment ago, and could not be written", fix="try again later")
+            elif not case.told:
+                await self._settle(case, event, record[0])
+            clock.answered = perf_counter()
         finally:
             self.figures.in_flight -= 1
             self.figures.took((perf_counter() - clock.begun) * 1000)
@@ -114,18 +116,14 @@ class Desk:
             answer["recorded"] = case.recorded
         return answer | {"timings_ms": clock.told()} if timings else answer
 
-    async def _settle(self, case: Case, event: Any, record: Any, clock: Timings) -> None:
-        """Writes the event unless the log has it already, and waits until something is to be told."""
+    async def _settle(self, case: Case, event: Any, key: bytes | None) -> None:
+        """Waits until something is to be told: what the flow says, or after the deadline somebody else."""
         case.outcome, case.first = self._loop.create_future(), self._loop.create_future()
         try:
-            if not case.recorded:
-                self.producer.send(self.service.ask.topic, record, lambda: self._written(case, clock))
-            try:
-                async with asyncio.timeout(self.service.deadline.total_seconds()):
-                    await case.first
-            except TimeoutError:
-                await self._speak_instead(case, event, record[0])
-            clock.answered = perf_counter()
+            async with asyncio.timeout(self.service.deadline.total_seconds()):
+                await case.first
+        except TimeoutError:
+            await self._speak_instead(case, event, key)
         finally:
             case.outcome.set_result(None)
             case.first = case.outcome = None

@@ -24,6 +24,8 @@ class Case:
 
     content: bytes = b""
     """A digest of the event; empty while only answers are known."""
+    sent: bool = False
+    """The event was handed to the log's client here, which does not give up."""
     recorded: bool = False
     """The log has the event."""
     said: tuple[Any, str] | None = None
