@@ -19,7 +19,7 @@ from headrace.model.service import Service
 from headrace.serve import LOGGER
 from headrace.serve.desk import Desk
 from headrace.serve.figures import BOUNDS, quantile
-from headrace.serve.memory import Row
+from headrace.serve.memory import Row, told_of
 from headrace.serve.money import Money
 from headrace.serve.reviews import Reviews
 
@@ -51,6 +51,7 @@ class Live:
             "money": bool(self._amount) and self.service.label is not None,
             "batch": self.service.batch is not None,
         }
+        self._columns = (ask.id, ask.time, self._amount, "decision", "reasons", "score")
         self._alerts: deque[Row] = deque(maxlen=_SHOWN)
         self._points: deque[Row] = deque(maxlen=_POINTS)
         self._answers: deque[tuple[int, int]] = deque(maxlen=10)
@@ -98,7 +99,8 @@ class Live:
     def snapshot(self) -> Row:
         figures, recent = self._desk.figures, self._desk.figures.recent()
         firsts, all_answers = (sum(column) for column in zip(*self._answers, strict=True)) if self._answers else (0, 0)
-        due = self._reviews.due(self.now(), most=_SHOWN) if self._caught_up else []
+        waiting = self._reviews.due(self.now(), most=_SHOWN) if self._caught_up else []
+        due = [told_of(one.row, self._columns) for one in waiting]
         return {
             "point": self._points[-1] if self._points else None,
             "totals": {
@@ -115,7 +117,7 @@ class Live:
                 "p99": quantile(recent, 0.99),
             },
             "alerts": list(self._alerts),
-            "reviews": {"waiting": len(self._reviews) if self._caught_up else 0, "due": [one.as_dict() for one in due]},
+            "reviews": {"waiting": len(self._reviews) if self._caught_up else 0, "due": due},
             "parts": {
                 **self._desk.ready,
                 "in_flight": figures.in_flight,
@@ -167,7 +169,7 @@ class Live:
         self._reviews.take(topic, id, row, value)
         if service.alerts is not None and topic == service.alerts.name and row.get("decision") != _ALLOW:
             money.stopped(id)
-            self._alerts.appendleft(row)
+            self._alerts.appendleft(told_of(row, self._columns))
         elif service.label is not None and topic == service.label.topic and self._amount in row:
             money.labelled(id, bool(row.get("fraud")), Decimal(str(row[self._amount])))
         elif service.batch is not None and topic == service.batch.name:
