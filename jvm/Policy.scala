@@ -32,7 +32,7 @@ final class Policy(
     val asked: Seq[Expression],
     val rules: Array[Rule],
     val thresholds: Array[Threshold], // the strictest first
-    val features: Int,
+    val features: Array[String],
     val model: Trees, // null: none
     val rulesVersion: String,
     val modelVersion: String,
@@ -54,7 +54,7 @@ object Policy {
       asked,
       each("rules").map(r => new Rule(action(r), r.get("said").asText, r.get("final").asBoolean, r.get("holds").asInt, r.get("fault").asInt)).toArray,
       each("thresholds").map(t => new Threshold(action(t), t.get("least").asDouble, t.get("words").asText)).toArray,
-      node.get("features").asInt,
+      each("features").map(_.asText).toArray,
       if (node.get("model").isNull) null else Trees.parse(node.get("model")),
       node.get("rules_version").asText,
       node.get("model_version").asText,
@@ -72,7 +72,7 @@ object Policy {
 final class Judge(policy: Policy) {
   // One projection for all rules: what several of them compute is computed once.
   private val asked = UnsafeProjection.create(policy.asked)
-  private val values = new Array[Double](policy.features)
+  private val values = new Array[Double](policy.features.length)
 
   def decide(row: InternalRow): Decision = {
     val told = asked(row)
@@ -91,15 +91,17 @@ final class Judge(policy: Policy) {
     val score: java.lang.Double = if (policy.model == null) null else scored(told)
     if (score != null && !ended) policy.thresholds.find(score >= _.least).foreach { reached =>
       strictest = math.max(strictest, reached.action)
-      reasons.add(s"model: ${Policy.rounded(score, 4)}${reached.words}")
+      val raised = policy.model.raisedBy(values).map(policy.features(_))
+      val because = if (raised.isEmpty) "" else raised.mkString(", raised by ", ", ", "")
+      reasons.add(s"model: ${Policy.rounded(score, 4)}${reached.words}$because")
     }
     new Decision(Policy.ACTIONS(strictest), reasons, score, policy.rulesVersion, policy.modelVersion, policy.seen)
   }
 
   private def scored(told: InternalRow): Double = {
-    val first = policy.asked.length - policy.features
+    val first = policy.asked.length - policy.features.length
     var i = 0
-    while (i < policy.features) {
+    while (i < policy.features.length) {
       values(i) = if (told.isNullAt(first + i)) Double.NaN else told.getDouble(first + i)
       i += 1
     }

@@ -12,21 +12,36 @@ final class Tree(
     missing: Array[Int],
     left: Array[Int],
     right: Array[Int],
-    leaf: Array[Double]
+    leaf: Array[Double],
+    inner: Array[Double]
 ) {
+  private val root = if (feature.isEmpty) -1 else 0
+
   /** The leaf that these values lead to. */
   def leafOf(values: Array[Double]): Double = {
-    var node = if (feature.isEmpty) -1 else 0
-    while (node >= 0) {
-      var value = values(feature(node))
-      if (value.isNaN && missing(node) != Tree.NAN) value = 0.0
-      val absent =
-        if (missing(node) == Tree.NAN) value.isNaN
-        else missing(node) == Tree.ZERO && -Tree.NEARLY_ZERO <= value && value <= Tree.NEARLY_ZERO
-      val goesLeft = if (absent) defaultLeft(node) else value <= threshold(node)
-      node = if (goesLeft) left(node) else right(node)
-    }
+    var node = root
+    while (node >= 0) node = childOf(node, values)
     leaf(~node)
+  }
+
+  /** Adds to each feature what its splits added on the way to the leaf. */
+  def add(values: Array[Double], added: Array[Double]): Unit = {
+    var node = root
+    while (node >= 0) {
+      val child = childOf(node, values)
+      added(feature(node)) += (if (child >= 0) inner(child) else leaf(~child)) - inner(node)
+      node = child
+    }
+  }
+
+  private def childOf(node: Int, values: Array[Double]): Int = {
+    var value = values(feature(node))
+    if (value.isNaN && missing(node) != Tree.NAN) value = 0.0
+    val absent =
+      if (missing(node) == Tree.NAN) value.isNaN
+      else missing(node) == Tree.ZERO && -Tree.NEARLY_ZERO <= value && value <= Tree.NEARLY_ZERO
+    val goesLeft = if (absent) defaultLeft(node) else value <= threshold(node)
+    if (goesLeft) left(node) else right(node)
   }
 }
 
@@ -45,7 +60,8 @@ object Tree {
       whole("missing"),
       whole("left"),
       whole("right"),
-      real("leaf")
+      real("leaf"),
+      real("inner")
     )
   }
 }
@@ -62,6 +78,13 @@ final class Trees(trees: Array[Tree], sigmoid: Double, average: Boolean) {
       i += 1
     }
     total
+  }
+
+  /** The features that raised the score most, at most three. */
+  def raisedBy(values: Array[Double]): Array[Int] = {
+    val added = new Array[Double](values.length)
+    trees.foreach(_.add(values, added))
+    added.indices.filter(added(_) > 0).sortBy(-added(_)).take(3).toArray
   }
 
   def score(values: Array[Double]): Double = {

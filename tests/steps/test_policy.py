@@ -8,7 +8,7 @@ from typing import Any
 import headrace as hr
 from headrace.expr.types import BOOL, FLOAT, INT, MONEY, Column
 from headrace.steps.policy import Decision, Judge, Standing
-from headrace.steps.trees import score
+from headrace.steps.trees import raised_by, score
 from tests.steps.boosted import model
 
 COLUMNS = (Column("amount", MONEY), Column("hour", INT, True), Column("km", FLOAT, True), Column("times", BOOL))
@@ -65,10 +65,10 @@ def test_a_condition_that_does_not_fit_does_not_hold_and_says_so() -> None:
 
 def test_the_score_reaches_the_strictest_threshold_it_can() -> None:
     asked = [120.0, 3.0, 60.0, 1.0]
-    exact = score(model(), asked)
+    exact, raised = score(model(), asked), ", ".join(raised_by(model(), asked))
     for thresholds, decision, reasons in [
-        ({"review": exact, "decline": 1.1}, "review", (f"model: {exact:.4f} >= {exact:g}",)),
-        ({"review": 0.0, "decline": 0.0}, "decline", (f"model: {exact:.4f} >= 0",)),
+        ({"review": exact, "decline": 1.1}, "review", (f"model: {exact:.4f} >= {exact:g}, raised by {raised}",)),
+        ({"review": 0.0, "decline": 0.0}, "decline", (f"model: {exact:.4f} >= 0, raised by {raised}",)),
         ({"decline": 1.1}, "allow", ()),
     ]:
         said = judged(model=model(), thresholds=thresholds)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from headrace.steps.trees import exp, raw, score
+from headrace.model.trees import Tree
+from headrace.steps.trees import exp, raised_by, raw, score
 from tests.steps.boosted import booster, model, rows
 
 KINDS: list[dict[str, Any]] = [
@@ -36,6 +37,24 @@ def test_a_tree_that_never_split_is_its_one_leaf() -> None:
     alone = model(min_data_in_leaf=5_000)
     assert {len(tree.leaf) for tree in alone.trees} == {1}
     assert raw(alone, [math.nan] * 4) == booster(min_data_in_leaf=5_000).predict([[math.nan] * 4], raw_score=True)[0]
+
+
+def test_the_features_that_raised_the_score_are_those_whose_splits_added_most() -> None:
+    alone = Tree(
+        feature=(2, 0, 1),
+        threshold=(1.0, 1.0, 1.0),
+        default_left=(True, True, True),
+        missing=(0, 0, 0),
+        left=(1, -1, -3),
+        right=(-2, 2, -4),
+        leaf=(0.1, 0.2, 0.4, 1.0),
+        inner=(0.0, 0.5, 0.7),
+    )
+    ours = model()
+    object.__setattr__(ours, "trees", (alone,))
+    assert raised_by(ours, [2.0, 2.0, 0.0, 0.0]) == ["km", "hour", "amount"]  # 0.5, 0.3, 0.2
+    assert raised_by(ours, [2.0, 0.0, 0.0, 0.0]) == ["km", "amount"]  # hour took away
+    assert raised_by(ours, [0.0, 0.0, 2.0, 0.0]) == ["km"]
 
 
 def test_exp_is_near_that_of_the_c_library_and_ends_where_floats_do() -> None:

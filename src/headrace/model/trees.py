@@ -29,12 +29,14 @@ class Tree:
     left: tuple[int, ...]
     right: tuple[int, ...]
     leaf: tuple[float, ...]
+    inner: tuple[float, ...]  # what a split would say if it were a leaf
 
     def __post_init__(self) -> None:
         splits = len(self.leaf) - 1
-        if {len(part) for part in (self.feature, self.threshold, self.missing, self.left, self.right)} != {splits}:
+        parts = self.feature, self.threshold, self.default_left, self.missing, self.left, self.right, self.inner
+        if {len(part) for part in parts} != {splits}:
             raise ValueError(f"{splits} splits are needed for {splits + 1} leaves")
-        if any(map(math.isnan, self.threshold)) or not all(map(math.isfinite, self.leaf)):
+        if any(map(math.isnan, self.threshold)) or not all(map(math.isfinite, (*self.leaf, *self.inner))):
             raise ValueError("a threshold or a leaf is no number")  # infinity parts what is there from what is missing
         # Each node has one parent and comes after it: so a walk ends, and every node is reached.
         children = sorted((*self.left, *self.right))
@@ -155,6 +157,7 @@ def _tree(body: dict[str, str]) -> Tree:
         left=values("left_child", int, leaves - 1),
         right=values("right_child", int, leaves - 1),
         leaf=values("leaf_value", float, leaves),
+        inner=values("internal_value", float, leaves - 1),
     )
 
 

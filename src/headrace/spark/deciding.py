@@ -153,7 +153,7 @@ def compiled(bound: Bound, columns: Columns, seen: str) -> tuple[str, list[Any]]
         {
             "rules": rules,
             "thresholds": [{"action": a, "least": least, "words": words} for a, least, words in thresholds(policy)],
-            "features": len(bound.asked),
+            "features": () if policy.model is None else policy.model.features,
             "model": None if policy.model is None else trees_json(policy.model),
             "rules_version": policy.rules_version,
             "model_version": policy.model_version,

@@ -72,12 +72,13 @@ class Judge:
                 reasons.append(rule.said)
                 if ended := rule.final:
                     break
-        score = self._score(values) if model else None
+        asked = self._values(values)
+        score = trees.score(self.policy.model, asked) if model and self.policy.model is not None else None
         if score is not None and not ended:
             for action, least, words in self._thresholds:
                 if score >= least:
                     actions.append(action)
-                    reasons.append(f"model: {score:z.4f}{words}")
+                    reasons.append(f"model: {score:z.4f}{words}{self._because(asked)}")
                     break
         return Decision(
             decision=strictest(actions),
@@ -88,11 +89,14 @@ class Judge:
             policy_seen=self.seen,
         )
 
-    def _score(self, values: Sequence[Any]) -> float | None:
-        if self.policy.model is None:
-            return None
-        asked = [math.nan if (value := one(values)) is None else value for one in self._asked]
-        return trees.score(self.policy.model, asked)
+    def _values(self, values: Sequence[Any]) -> list[float]:
+        """What the model is asked with."""
+        return [math.nan if (value := one(values)) is None else value for one in self._asked]
+
+    def _because(self, asked: list[float]) -> str:
+        assert self.policy.model is not None
+        raised = trees.raised_by(self.policy.model, asked)
+        return f", raised by {', '.join(raised)}" if raised else ""
 
 
 def thresholds(policy: Policy) -> list[tuple[str, float, str]]:

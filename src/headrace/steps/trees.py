@@ -27,18 +27,37 @@ def raw(model: Model, values: Sequence[float]) -> float:
     return total
 
 
+def raised_by(model: Model, values: Sequence[float]) -> list[str]:
+    """The features that raised the score most, at most three: each has what the splits that asked for it added to what
+    would have been said without them."""
+    added = [0.0] * len(model.features)
+    for tree in model.trees:
+        node = 0 if tree.feature else -1
+        while node >= 0:
+            child = _child(tree, node, values)
+            added[tree.feature[node]] += (tree.inner[child] if child >= 0 else tree.leaf[~child]) - tree.inner[node]
+            node = child
+    most = sorted((at for at, sum in enumerate(added) if sum > 0), key=lambda at: -added[at])
+    return [model.features[at] for at in most[:3]]
+
+
 def _leaf(tree: Tree, values: Sequence[float]) -> float:
     node = 0 if tree.feature else -1
     while node >= 0:
-        value, missing = values[tree.feature[node]], tree.missing[node]
-        if value != value and missing != NAN:
-            value = 0.0
-        if (missing == NAN and value != value) or (missing == ZERO and -NEARLY_ZERO <= value <= NEARLY_ZERO):
-            goes_left = tree.default_left[node]
-        else:
-            goes_left = value <= tree.threshold[node]
-        node = tree.left[node] if goes_left else tree.right[node]
+        node = _child(tree, node, values)
     return tree.leaf[~node]
+
+
+def _child(tree: Tree, node: int, values: Sequence[float]) -> int:
+    """The one that these values lead to."""
+    value, missing = values[tree.feature[node]], tree.missing[node]
+    if value != value and missing != NAN:
+        value = 0.0
+    if (missing == NAN and value != value) or (missing == ZERO and -NEARLY_ZERO <= value <= NEARLY_ZERO):
+        goes_left = tree.default_left[node]
+    else:
+        goes_left = value <= tree.threshold[node]
+    return tree.left[node] if goes_left else tree.right[node]
 
 
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
