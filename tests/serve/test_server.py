@@ -177,7 +177,7 @@ def by_rules(event: Any) -> dict[str, Any]:
 
 
 def test_without_a_decider_answers_are_degraded_and_nothing_is_lost(broker: Broker) -> None:
-    service = made(broker, deadline="300 ms", spare="2 s")
+    service = made(broker, deadline="600 ms", spare="5 s")
     late = payment("d-late", amount="5000.00")
     with serving(service, broker, speak=by_rules) as desk:
         with deciding(service, broker, decision):
