@@ -54,3 +54,4 @@ travel = (
 )
 for found in (guessing, travel):
     found.matches.to(record.topic("acts"), key="customer_id")
+    found.matches.to(hr.lake("acts"))

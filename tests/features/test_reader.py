@@ -12,6 +12,7 @@ import pytest
 
 import headrace as hr
 from headrace.base.errors import BadStore, BadTime, StoreUnreachable, TableMissing, UsageError
+from headrace.features import history
 from headrace.features.reader import FeatureReader
 from tests.features.keeping import Keeping, Label, Payment
 from tests.properties import DEPTH
@@ -145,6 +146,17 @@ def test_nothing_later_than_the_moment_is_told(bank: Keeping) -> None:
     (row,) = reader.as_of(asked, time="at").to_pylist()
     assert (row["note"], row["spent_1h"], row["last_amount"]) == ("mine", hr.money(6), [hr.money(3), hr.money(2)])
     assert reader.as_of([], time="at").num_rows == 0
+
+
+def test_a_table_may_have_what_is_written_to_the_topic(bank: Keeping) -> None:
+    marks = bank.payments.where("fraud = 1").select("card_id, fraud, at").key_by("card_id")
+    marks.to(bank.app.topic("labels"))
+    marks.to(hr.lake("marks"))
+    other = hr.App("other").stream(Label, disorder="0 s")
+    assert history.find(other.node, bank.app.outputs[2:]).table == "marks"
+    marks.where("card_id <> 'c1'").to(bank.app.topic("labels"))  # by a way that the table does not know
+    with pytest.raises(BadStore, match="does not keep"):
+        history.find(other.node, bank.app.outputs[2:])
 
 
 def test_a_key_may_be_made_of_columns(bank: Keeping) -> None:

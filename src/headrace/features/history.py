@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -35,9 +35,12 @@ class Kept:
     steps: tuple[Passed, ...]
 
 
-def find(stream: Node, outputs: Iterable[Output]) -> Kept:
+def find(stream: Node, outputs: Sequence[Output]) -> Kept:
     """The table that has the stream's rows, or those that it is made of by conditions and selects."""
-    tables = [output for output in outputs if isinstance(output.target, LakeTable) and output.form == "rows"]
+    tables: dict[str, list[Node]] = {}
+    for output in outputs:
+        if isinstance(output.target, LakeTable) and output.form == "rows":
+            tables.setdefault(output.target.name, []).append(output.of)
     steps: list[Passed] = []
     source = stream
     while isinstance(source, Passed):
@@ -45,11 +48,12 @@ def find(stream: Node, outputs: Iterable[Output]) -> Kept:
         source = source.of
     if isinstance(source, Read):
         time = source.event.time
+        written = [output.of for output in outputs if output.target.label == source.event.topic]
         for place, node in enumerate((source, *steps)):  # nearest to the source: all columns are there
-            dated = any(column.name == time for column in node.columns)
-            for output in tables:
-                if dated and _same(output.of, node):
-                    return Kept(table=output.target.name, time=time, steps=tuple(steps[place:]))
+            for table, kept in tables.items():
+                whole = any(_same(one, node) for one in kept) or (node is source and _all_in(written, kept))
+                if whole and any(column.name == time for column in node.columns):
+                    return Kept(table=table, time=time, steps=tuple(steps[place:]))
     raise BadStore(
         f"the lake does not keep the rows of {stream.name or 'the stream'}",
         why="no output of the app sends them there as they come, dated by a column of their own",
@@ -103,6 +107,11 @@ def _through(step: Project | Featured, read: Reading) -> Reading:
         return read(ref)
 
     return passed
+
+
+def _all_in(written: list[Node], kept: list[Node]) -> bool:
+    """Whether all that is written to a topic, if anything is, goes to a table as well."""
+    return bool(written) and all(any(one is other for other in kept) for one in written)
 
 
 def _same(one: Node, other: Node) -> bool:
