@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from headrace.serve.card_numbers import holds_card_number
+from headrace.serve.card_numbers import holds_card_number, worth_a_look
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,16 @@ from headrace.serve.card_numbers import holds_card_number
 )
 def test_a_card_number_is_found(value: Any) -> None:
     assert holds_card_number(value)
+    assert worth_a_look(msgspec.json.encode(value))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b'"4\\u003111111111111111"', b"41111111.11111111e8", b"4.111111111111111E+15", b'{"a":["4111 1111-1111 1111"]}'],
+)
+def test_digits_in_disguise_are_found(body: bytes) -> None:
+    assert holds_card_number(msgspec.json.decode(body))
+    assert worth_a_look(body)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from asyncio import Future
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -100,7 +101,13 @@ class Memory:
 
 def seen_of(row: Mapping[str, Any]) -> str:
     """What a decision had seen of the log: the columns that the features and the policy say it in."""
-    return " | ".join(str(row[name]) for name in row if name.startswith("seen_") or name.endswith("_seen"))
+    return " | ".join(str(row[name]) for name in _seen_columns(tuple(row)))
+
+
+@lru_cache(maxsize=16)
+def _seen_columns(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Of rows with these columns, which are the same from row to row."""
+    return tuple(name for name in names if name.startswith("seen_") or name.endswith("_seen"))
 
 
 def told_of(row: Mapping[str, Any], tell: tuple[str, ...]) -> Row:
