@@ -22,7 +22,7 @@ from headrace.log.codec import Codec
 from headrace.log.read import read
 from headrace.log.topics import ensure, widths
 from headrace.model.topic import Topic
-from headrace.observe.snapshot import FlowSnapshot, PartitionSnapshot
+from headrace.observe.snapshot import FlowSnapshot, PartitionSnapshot, PolicyState
 from headrace.ops.run import run as start
 from headrace.spark.session import Spark
 from headrace.stack.stack import Addresses
@@ -134,6 +134,18 @@ def test_a_flow_that_stands_still_says_since_when_and_when_it_tries_again(capsys
     watch.take(replace(away, next_try=at + timedelta(seconds=24)))
     told = "payments: restarting: PostgreSQL does not answer\n  since:  10:00:00 UTC; 1,204 behind; next try at 10:00:"
     assert capsys.readouterr().err == f"{told}08\n{told}24\n"
+
+
+def test_a_run_says_what_it_decides_by_and_what_it_kept_out(capsys: pytest.CaptureFixture[str]) -> None:
+    none = PolicyState(policy="fraud")
+    stands = replace(none, seen="fraud.policy/0@4", rules_version="443d7c2f1820", shadow="fraud.policy/0@5")
+    flow = FlowSnapshot(app="bank", version="v1", flow="payments", mode="realtime", state="running")
+    watch = Watch(json=False)
+    for policy in (none, stands, stands, replace(stands, refused=1, error="fraud.policy/0@6: no")):
+        watch.take(replace(flow, policies=(policy,)))
+    said = [line for line in capsys.readouterr().err.splitlines() if line != "payments: running"]
+    told = "payments: decides by fraud.policy/0@4, rules 443d7c2f1820, fraud.policy/0@5 in the shadow"
+    assert said == ["payments: no policy fraud is published", told, f"{told}; 1 refused: fraud.policy/0@6: no"]
 
 
 def test_a_run_that_was_interrupted_did_not_end_by_itself(

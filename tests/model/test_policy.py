@@ -31,6 +31,10 @@ def test_a_policy_is_the_same_after_it_was_published() -> None:
     assert hr.Policy.note_of(policy.as_text("a first try")) == "a first try"
 
 
+def test_one_rule_alone_is_a_list_of_it() -> None:
+    assert hr.Policy(rules=LARGE).revised(rules=FAR) == hr.Policy(rules=[FAR])  # type: ignore[arg-type]
+
+
 def test_versions_tell_policies_apart() -> None:
     policy = hr.Policy(rules=[LARGE, FAR], model=model(), thresholds=LEVELS)
     others = [
@@ -49,6 +53,7 @@ def test_versions_tell_policies_apart() -> None:
     [
         ({"rules": [LARGE, LARGE]}, "two rules are called 'large'"),
         ({"rules": ["amount > 1"]}, "'amount > 1' is no rule"),
+        ({"rules": 7}, "7 is no rule"),
         ({"model": "fraud.txt", "thresholds": LEVELS}, "'fraud.txt' is no model"),
         ({"thresholds": LEVELS}, "thresholds without a model"),
         ({"model": model()}, "a model without thresholds"),

@@ -11,7 +11,7 @@ from headrace.cli.options import Json
 from headrace.cli.terminal import data, json_text, show, talk
 
 if TYPE_CHECKING:
-    from headrace.observe.snapshot import FlowSnapshot
+    from headrace.observe.snapshot import FlowSnapshot, PolicyState
     from headrace.ops.run import AppRun
 
 Name = Annotated[
@@ -114,18 +114,24 @@ class Watch:
     def __init__(self, json: bool) -> None:
         self._json = json
         self._last: dict[str, FlowSnapshot] = {}
-        self._said: dict[str, tuple[str, str, datetime | None]] = {}
+        self._said: dict[str, tuple[Any, ...]] = {}
+        self._policies: dict[tuple[str, str], PolicyState] = {}
         self._at = datetime.min.replace(tzinfo=UTC)
 
     def take(self, snapshot: FlowSnapshot) -> None:
         self._last[snapshot.name] = snapshot
-        told = (snapshot.state, snapshot.error, snapshot.next_try)
+        told = (snapshot.state, snapshot.error, snapshot.next_try, *snapshot.policies)
         news = self._said.get(snapshot.name) != told
         self._said[snapshot.name] = told
         if self._json:
             if news or snapshot.rows:
                 data(json_text(_row(snapshot)))
             return
+        for policy in snapshot.policies:
+            place = snapshot.name, policy.policy
+            if self._policies.get(place) != policy:
+                self._policies[place] = policy
+                talk(f"{snapshot.name}: {_stands(policy)}")
         now = datetime.now(UTC)
         if snapshot.error and news:
             talk(f"{snapshot.name}: {snapshot.state}: {snapshot.error}{_meanwhile(snapshot)}")
@@ -150,6 +156,14 @@ def _line(s: FlowSnapshot) -> str:
         f"{s.name}: {s.state}, batch {s.batch}, {s.rows:,} rows ({s.rows_per_second:,.0f}/s), {behind:,} behind, "
         f"watermark {time}{slow}, {s.state_keys:,} keys in state{f'; {s.growth}' if s.growth else ''}"
     )
+
+
+def _stands(policy: PolicyState) -> str:
+    """What is decided by; what was kept out."""
+    versions = f"rules {policy.rules_version}" + (f", model {policy.model_version}" if policy.model_version else "")
+    said = f"decides by {policy.seen}, {versions}" if policy.seen else f"no policy {policy.policy} is published"
+    shadow = f", {policy.shadow} in the shadow" if policy.shadow else ""
+    return f"{said}{shadow}" + (f"; {policy.refused} refused: {policy.error}" if policy.error else "")
 
 
 def _meanwhile(s: FlowSnapshot) -> str:

@@ -30,7 +30,7 @@ class Policy:
     where: Where | None = field(default_factory=here, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rules", tuple(self.rules))
+        object.__setattr__(self, "rules", _listed(self.rules))
         if odd := [rule for rule in self.rules if not isinstance(rule, Rule)]:
             raise BadPolicy(f"{odd[0]!r} is no rule", fix='hr.Rule(name=..., when="...", action="review")',
                             where=self.where)  # fmt: skip
@@ -122,7 +122,7 @@ class Policy:
     ) -> Policy:
         """The same with other rules, another model or other thresholds; what is None stays."""
         return Policy(
-            rules=self.rules if rules is None else tuple(rules),
+            rules=self.rules if rules is None else _listed(rules),
             model=self.model if model is None else model,
             thresholds=self.thresholds if thresholds is None else thresholds,
         )
@@ -143,6 +143,11 @@ class Bound:
     policy: Policy
     conditions: tuple[Any, ...]
     asked: tuple[Any, ...]  # each a float, null where there is none
+
+
+def _listed(rules: Any) -> tuple[Rule, ...]:
+    """One rule alone is taken for a list of it."""
+    return tuple(rules) if isinstance(rules, Iterable) else (rules,)
 
 
 def _asked(model: Model, columns: Columns, place: Where | None) -> tuple[Any, ...]:

@@ -42,7 +42,7 @@ class StepState:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyState:
     """What a step decides by: places and versions as decisions name them, "" where nothing stands. `refused`: records
-    that were no policies for its rows; `error`: why the last one was not, or why none can be heard of."""
+    that were no policies for its rows, and `error` why the last of them was not."""
 
     policy: str
     seen: str = ""

@@ -52,12 +52,13 @@ class Following:
 
     def __post_init__(self) -> None:
         self.state = PolicyState(policy=self.node.policy)
-        self.spark.jvm.Policies.join(self.place)
         self._follower = PolicyFollower(self.broker, self.node.policy)
+        self.spark.jvm.Policies.join(self.place)
         try:
             self._begin(self._follower.refresh())
         except BaseException:
             self._follower.close()
+            self._leave()
             raise
         self._thread = threading.Thread(target=self._follow, name=f"policy {self.node.policy}", daemon=True)
         self._thread.start()
@@ -70,6 +71,9 @@ class Following:
     def stop(self) -> None:
         self._stop.set()
         self._thread.join()
+        self._leave()
+
+    def _leave(self) -> None:
         with suppress(Exception):  # py4j raises many kinds when the JVM has gone
             self.spark.jvm.Policies.leave(self.place)
 
@@ -81,7 +85,6 @@ class Following:
                         self._take(published)
                 except Exception as trouble:  # whatever it is: who ended here would let old rules stand, unnoticed
                     LOGGER.warning("%s: %r", self.node.policy, trouble)
-                    self.state = replace(self.state, error=str(trouble))
                     self._stop.wait(LOOK.total_seconds())
         finally:
             self._follower.close()
