@@ -23,8 +23,8 @@ $(VENV)/ready: requirements.lock requirements-build.lock pyproject.toml
 setup: $(VENV)/ready  ## everything installed and fetched, nothing started
 	@$(BIN)/headrace fetch
 
-run: setup  ## the stack and a little traffic; Ctrl-C stops all of it
-	@exec $(BIN)/headrace demo
+run: setup  ## the bank: decisions on made-up payments, a live page; Ctrl-C stops all of it
+	@exec $(BIN)/python -m bank run
 
 test: setup  ## the whole suite against real parts
 	@$(BIN)/python -m pytest -n 2 --dist loadfile

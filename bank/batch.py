@@ -74,8 +74,10 @@ class Compared:
         saved, late = self.asked - self.let_through, self.asked - self.let_through_by_batch
         return (
             f"{self.frauds:,} frauds asked for {self.asked:,}\n"
-            f"decided while the terminal waits: {saved:,} saved, {self.let_through:,} let through\n"
-            f"decided an hour later:            {late:,} saved, {self.let_through_by_batch:,} let through"
+            f"decided while the terminal waits: {saved:,} saved, {self.let_through:,} let through; "
+            f"{self.stopped_wrongly:,} genuine payments stopped\n"
+            f"decided an hour later:            {late:,} saved, {self.let_through_by_batch:,} let through; "
+            f"{self.stopped_wrongly_by_batch:,} genuine payments stopped"
         )
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
 
 import msgspec
 
@@ -108,9 +107,9 @@ def differences(told: Decided, found: Decided) -> dict[str, tuple[Any, Any]]:
 def read(client: Any) -> Past:
     """All of the log that decisions are made of."""
     past = Past()
-    reader = client.consumer([Payment, Label, Act, Decided], group=f"replay-{uuid4()}", commit="manual")
-    for record in reader.records(idle="2 s"):
-        past.add(record.event, record.topic, record.partition, record.offset)
+    for event in (Payment, Label, Act, Decided):
+        for record in client.read(event):
+            past.add(record.event, record.topic, record.partition, record.offset)
     return past
 
 

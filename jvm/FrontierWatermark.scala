@@ -9,8 +9,8 @@ import java.util.UUID
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.{FunctionIdentifier, InternalRow}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, ExpressionInfo}
 import org.apache.spark.sql.catalyst.plans.logical.{EventTimeWatermark, LogicalPlan}
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation
@@ -24,6 +24,8 @@ class HeadraceExtensions extends SparkSessionExtensionsProvider {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     extensions.injectPlannerStrategy(_ => FrontierStrategy)
     extensions.injectPlannerStrategy(_ => CombineStrategy)
+    val within = new ExpressionInfo(classOf[Within].getName, Within.name)
+    extensions.injectFunction((FunctionIdentifier(Within.name), within, Within.of))
   }
 }
 

@@ -270,6 +270,15 @@ def test_b1_what_cannot_be_read_goes_to_dead_letters_and_reading_goes_on(
     assert [lag.records for lag in groups.lag(broker, group)] == [0]  # and they are behind us
 
 
+def test_what_an_app_wrote_is_named_for_its_topic_and_read_as_the_one_class_that_says_so(
+    broker: Broker, payment: Any, group: str
+) -> None:
+    value = b'{"payment_id":"x","card_id":"c","amount":"1.00","at":"2026-11-03T15:00:00Z"}'
+    bare(broker, payment, {"key": b"c", "value": value, "headers": [("hr-type", topic_of(payment).encode())]})
+    with Consumer(broker, payment, group=group) as consumer:
+        assert ids(islice(consumer, 21)) == [*named(0, 20), "x"]
+
+
 def test_b1_a_value_as_large_as_a_record_can_be_is_kept(broker: Broker, payment: Any, group: str) -> None:
     bare(broker, payment, {"key": b"k", "value": b"x" * 999_000})
     send(broker, payment, payments(payment, 1, first=20))

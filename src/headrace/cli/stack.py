@@ -138,7 +138,7 @@ def demo(
             talk(_next(shown.app.name, topic))
             _traffic(shown.send(rate))
     except KeyboardInterrupt:
-        talk("stopped; `make run` or `headrace demo` goes on where this left off")
+        talk("stopped; `headrace demo` goes on where this left off")
 
 
 def _next(app: str, topic: str) -> str:

@@ -63,6 +63,8 @@ class Decoder(Generic[E]):
         codecs = [Codec(cls) for cls in classes]
         self._by_type = {codec.event.name.encode(): codec for codec in codecs}
         self._only = codecs[0] if len(codecs) == 1 else None
+        if self._only is not None:  # what an app wrote has the name of its topic for a type
+            self._by_type[self._only.event.topic.encode()] = self._only
 
     def decode(self, message: Message, *, tombstones: bool = False) -> E:
         """The event; a DataError says why there is none (rule B1). With `tombstones`, an empty value is None."""

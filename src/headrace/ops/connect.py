@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from headrace.base.errors import UsageError
+from headrace.base.errors import DataError, UsageError
 from headrace.base.settings import Settings, load
 from headrace.features.reader import FeatureReader
 from headrace.log import topics
 from headrace.log.broker import Broker
 from headrace.log.consume import Consumer, Deliver
 from headrace.log.produce import Producer
+from headrace.log.read import read
+from headrace.log.record import Decoder, Record
 from headrace.log.table import Table
 from headrace.model.app import App
+from headrace.model.event import event_type
 from headrace.model.features import Features
 from headrace.model.stream import Stream
 from headrace.model.table import Table as DeclaredTable
@@ -67,6 +71,17 @@ class Client:
         return self._opened.enter_context(
             Consumer(self.broker, events, group=group, deliver=deliver, app=self.app.name, **options)
         )
+
+    def read(self, event: type[E]) -> Iterator[Record[E]]:
+        """All events of a class that are on the log now, from the beginning, as no member of any group. What cannot be
+        decoded is passed over: those who run on it have it as dead letters."""
+        decoder = Decoder([event])
+        for message in read(self.broker, event_type(event).topic):
+            try:
+                found = decoder.decode(message)
+            except DataError:
+                continue
+            yield Record(found, message)
 
     def table(self, table: DeclaredTable | type[E]) -> Table[Any]:
         """The latest value per key, read from the beginning: `c.table(customers).get("u1")`, `.snapshot()`."""
