@@ -7,9 +7,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import headrace as hr
+from headrace.base.errors import ModeRefused
 from headrace.log import policy as log
 from headrace.log.broker import Broker
+from headrace.spark.deciding import check_master
 from headrace.spark.query import Running
 from headrace.spark.session import Spark
 from tests.spark.flowing import Flowing, until, visit_on
@@ -110,3 +114,9 @@ def test_in_real_time_the_next_rows_go_by_the_new_policy_and_a_broken_one_is_kep
         sent
     )
     assert snapshot.error == ""
+
+
+def test_on_a_cluster_a_flow_that_decides_is_refused() -> None:
+    with pytest.raises(ModeRefused, match="a flow that decides cannot run on spark://far:7077"):
+        check_master("spark://far:7077")
+    check_master("local[2]")

@@ -118,7 +118,7 @@ class Following:
 def deciding(spark: Spark, broker: Broker, flow: Flow, home: str) -> Iterator[tuple[Following, ...]]:
     """Follows the policies of a flow's steps while its query runs; `home` as in `place_of`."""
     if any(isinstance(step.node, declared.Decided) for step in flow.steps):
-        _check_master(spark.session.sparkContext.master)
+        check_master(spark.session.sparkContext.master)
     with ExitStack() as opened:
         found = []
         for step in flow.steps:
@@ -128,7 +128,8 @@ def deciding(spark: Spark, broker: Broker, flow: Flow, home: str) -> Iterator[tu
         yield tuple(found)
 
 
-def _check_master(master: str) -> None:
+def check_master(master: str) -> None:
+    """Refuses one whose tasks run elsewhere."""
     if not master.startswith("local"):
         raise ModeRefused(
             f"a flow that decides cannot run on {master}",
