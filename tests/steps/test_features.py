@@ -173,7 +173,7 @@ def test_fe9_each_input_is_forgotten_in_its_own_time_and_has_room_of_its_own() -
 
 def test_fe10_a_row_whose_id_the_key_was_told_of_is_a_duplicate_or_late() -> None:
     """For every watermark: a row that comes again as it was is not told twice, whatever else is remembered."""
-    for windows, last in (((10 * MIN, 0),), 0), ((), 1), (((MIN, 5 * MIN),), 2):
+    for windows, last in (((10 * MIN, 0),), 0), ((), 0), ((), 1), (((MIN, 5 * MIN),), 2):
         spec = spec_of(*windows, last=last, lateness=3 * MIN, once="text", ttl=2 * MIN)
         for minute in range(60):
             state = features.fresh(spec)
