@@ -20,9 +20,20 @@ import org.apache.spark.unsafe.types.UTF8String
 final class Known(val time: Long, val args: GenericInternalRow, val id: Long, val place: Place)
 
 /** One key: of each input its rows by time, those of one time as they came. */
-final class FeaturesState(val inputs: Array[ArrayList[Known]]) extends State {
+final class FeaturesState(val inputs: Array[ArrayList[Known]], windows: Int) extends State {
   def empty: Boolean = inputs.forall(_.isEmpty)
   def held: Long = 0 // they are remembered, the rows have gone on
+
+  // What follows is not kept: it saves work while rows of a batch come one behind the other.
+  val sums: Array[WindowSum] = Array.fill(windows)(new WindowSum)
+  var known: Int = -1 // the first row after the last silence, as the newest row has it; -1: not known
+}
+
+/** The totals of a window over rows from `first` to before `end`, as it was told last; null: of none. */
+final class WindowSum {
+  var first = 0
+  var end = 0
+  var totals: Array[AnyRef] = _
 }
 
 /** Times in micros. */
@@ -50,7 +61,7 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
   private val values = windows.map(_.places.length).sum + last.length + (if (seen != null) 1 else 0)
   private val row = new Row // the one that an algebra is shown
 
-  def fresh(): FeaturesState = new FeaturesState(Array.fill(kept.length)(new ArrayList[Known]))
+  def fresh(): FeaturesState = new FeaturesState(Array.fill(kept.length)(new ArrayList[Known]), windows.length)
 
   /** Among rows of one time what is remembered is there when a row is told of it. */
   override def turn(input: Int): Int = if (input == 0) 1 else 0
@@ -68,6 +79,7 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
       if (rows.size >= most) return Verdict.TOO_MANY
     }
     val behind = upTo(rows, row.time, 0, rows.size)
+    if (behind < rows.size) moved(state, input)
     rows.add(behind, new Known(row.time, args, id, if (seen == null) null else Place.of(row, spec.topics)))
     if (input == 0) out.add(new Given(0, row.time, new JoinedRow(row.args, vector(state, row.time, behind)), row, ""))
     Verdict.USED
@@ -112,22 +124,21 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
   private def vector(state: FeaturesState, time: Long, at: Int): InternalRow = {
     val rows = state.inputs(0)
     val end = upTo(rows, time, at, rows.size)
-    var known = at // the first row after the last silence
-    var after = time
-    while (known > 0 && after - rows.get(known - 1).time < ttl) {
-      known -= 1
-      after = rows.get(known).time
-    }
+    val known = knownFrom(state, at)
     val told = new GenericInternalRow(values)
     var next = 0
-    windows.foreach { window =>
+    var w = 0
+    while (w < windows.length) {
+      val window = windows(w)
       val over = state.inputs(window.input)
-      val (low, high) = if (window.input == 0) (known, end) else (0, over.size)
+      val low = if (window.input == 0) known else 0
+      val high = if (window.input == 0) end else over.size
       val until = time - window.delay
       val first = upTo(over, until - window.size, low, high)
-      val found = window.over(over, first, upTo(over, until, first, high))
+      val found = window.over(over, first, upTo(over, until, first, high), state.sums(w))
       System.arraycopy(found, 0, told.values, next, found.length)
       next += found.length
+      w += 1
     }
     last.foreach { case Array(place, n) =>
       val found = Array.tabulate[Any](Math.min(n, at - known))(i => rows.get(at - 1 - i).args.values(place))
@@ -136,6 +147,26 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
     }
     if (seen != null) told.values(next) = UTF8String.fromString(seenAt(state, time, at, known, end))
     told
+  }
+
+  /** The first row after the last silence, for the row at this place. */
+  private def knownFrom(state: FeaturesState, at: Int): Int = {
+    val rows = state.inputs(0)
+    def silentBefore(i: Int): Boolean = i == 0 || rows.get(i).time - rows.get(i - 1).time >= ttl
+    if (state.known >= 0 && at == rows.size - 1) {
+      if (silentBefore(at)) state.known = at
+      return state.known
+    }
+    var known = at
+    while (!silentBefore(known)) known -= 1
+    if (at == rows.size - 1) state.known = known
+    known
+  }
+
+  /** Rows of this input are no longer where they were. */
+  private def moved(state: FeaturesState, input: Int): Unit = {
+    windows.indices.foreach(w => if (windows(w).input == input) state.sums(w).totals = null)
+    if (input == 0) state.known = -1
   }
 
   private def seenAt(state: FeaturesState, time: Long, at: Int, known: Int, end: Int): String = {
@@ -162,7 +193,10 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
         if (!rows.isEmpty && rows.get(rows.size - 1).time + ttl <= oldest) gone = rows.size
         else gone = Math.min(gone, upTo(rows, oldest, 0, rows.size) - rowsBefore)
       }
-      if (gone > 0) rows.subList(0, gone).clear()
+      if (gone > 0) {
+        rows.subList(0, gone).clear()
+        moved(state, i)
+      }
       i += 1
     }
   }
@@ -193,7 +227,7 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
       rows.add(new Known(time, args, id, if (seen == null) null else Place.read(in)))
     }
     rows
-  })
+  }, windows.length)
 
   private final class Window(json: JsonNode) {
     val size: Long = json.get("size").asLong
@@ -202,18 +236,26 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
     val places: Array[Int] = ints(json.get("places"))
     val tally = new Tally(json.get("aggregates"), places, kinds(input))
 
-    /** The aggregates over rows from `first` to before `end`. */
-    def over(rows: ArrayList[Known], first: Int, end: Int): Array[Any] = {
-      val totals = tally.empty()
-      var i = first
-      while (i < end) {
-        row.time = rows.get(i).time
-        row.src = i // their order, for first, last and collect
-        row.args = rows.get(i).args
-        tally.add(totals, row)
-        i += 1
+    /** The aggregates over rows from `first` to before `end`. Where each of them can give a value back exactly, the
+      * window slides on from where it was told last; else, and where it went back, all its rows are added anew. */
+    def over(rows: ArrayList[Known], first: Int, end: Int, sum: WindowSum): Array[Any] = {
+      if (!tally.removable || sum.totals == null || first < sum.first || end < sum.end || first >= sum.end) {
+        sum.totals = tally.empty()
+        sum.first = first
+        sum.end = first
       }
-      tally.values(totals)
+      while (sum.first < first) {
+        tally.remove(sum.totals, rows.get(sum.first).args)
+        sum.first += 1
+      }
+      while (sum.end < end) {
+        row.time = rows.get(sum.end).time
+        row.src = sum.end // their order, for first, last and collect
+        row.args = rows.get(sum.end).args
+        tally.add(sum.totals, row)
+        sum.end += 1
+      }
+      tally.values(sum.totals)
     }
   }
 }

@@ -151,4 +151,5 @@ def test_features(spark: Spark) -> None:
 
 
 def test_features_of_busy_keys(spark: Spark) -> None:
+    """Where windows slide on from row to row, and where one that comes behind its time throws them back."""
     check(spark, [case_of(Random(seed), rows=60) for seed in range(40 * DEPTH)], model_of)
