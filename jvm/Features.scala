@@ -24,7 +24,8 @@ final class FeaturesState(val inputs: Array[ArrayList[Known]], windows: Int) ext
   def empty: Boolean = inputs.forall(_.isEmpty)
   def held: Long = 0 // they are remembered, the rows have gone on
 
-  // What follows is not kept: it saves work while rows of a batch come one behind the other.
+  // What follows is not kept: it saves work while rows of a batch come. They come in order of time, so that none is put
+  // among those that were added up.
   val sums: Array[WindowSum] = Array.fill(windows)(new WindowSum)
   var known: Int = -1 // the first row after the last silence, as the newest row has it; -1: not known
 }
@@ -79,7 +80,6 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
       if (rows.size >= most) return Verdict.TOO_MANY
     }
     val behind = upTo(rows, row.time, 0, rows.size)
-    if (behind < rows.size) moved(state, input)
     rows.add(behind, new Known(row.time, args, id, if (seen == null) null else Place.of(row, spec.topics)))
     if (input == 0) out.add(new Given(0, row.time, new JoinedRow(row.args, vector(state, row.time, behind)), row, ""))
     Verdict.USED

@@ -151,5 +151,24 @@ def test_features(spark: Spark) -> None:
 
 
 def test_features_of_busy_keys(spark: Spark) -> None:
-    """Where windows slide on from row to row, and where one that comes behind its time throws them back."""
+    """Where windows slide on from row to row."""
     check(spark, [case_of(Random(seed), rows=60) for seed in range(40 * DEPTH)], model_of)
+
+
+def test_windows_slide_on_over_rows_that_a_full_key_drops(spark: Spark) -> None:
+    total = aggregate.Spec(name="v", kind="sum", of="int")
+    window = features.Window(size=10 * SECOND, delay=0, aggregates=(total,), places=(0,))
+    spec = features.Spec(windows=(window,), last=(), ttl=300 * SECOND, lateness=0, most=3, kept=((0,),))
+    row = lambda ms, value: [0, ms * 1_000, 0, 0, ms, "", [value]]  # noqa: E731
+    batches = [
+        {"rows": [row(0, 1), row(9_000, 2)], "before": None, "watermark": 0, "clock": 0},
+        {"rows": [], "before": 0, "watermark": 12_000, "clock": 0},
+        {"rows": [row(12_100, 4), row(19_050, 8)], "before": 12_000, "watermark": 12_000, "clock": 0},
+    ]
+    case = {
+        "spec": spec.as_json() | {"once_of": ""}, "inputs": [["bigint"]], "ports": {ROWS: ["bigint", "bigint"]},
+        "topics": TOPICS, "keyed": True, "batches": batches,
+    }  # fmt: skip
+    told = run_python(case, model_of)
+    assert [values for batch in told for *_, values in batch["given"]] == [[1, 1], [2, 3], [4, 6], [8, 12]]
+    check(spark, [case], model_of)
