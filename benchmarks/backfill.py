@@ -1,6 +1,6 @@
 """Features over history: the fifteen of the Fraud Detection Handbook for each of its payments, from Kafka to Kafka.
 
-    python benchmarks/backfill.py TRANSACTIONS.parquet [--events N] [--laps N]
+    python benchmarks/backfill.py [TRANSACTIONS.parquet] [--events N] [--laps N]
 
 Twelve are told by state: how many payments and their mean amount, of the card over 1, 7 and 30 days; how many and the
 share of frauds, at the terminal over the same windows, a week ago, since frauds are known that late. Three are of the
@@ -131,10 +131,13 @@ def _plain(row: dict[str, Any], names: list[str]) -> dict[str, Any]:
 
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("file", type=Path)
+    asked.add_argument("file", type=Path, nargs="?")
     asked.add_argument("--events", type=int, default=10_000_000)
     asked.add_argument("--laps", type=int, default=2)
     given = asked.parse_args()
+    if given.file is None:
+        print("Without the path of the handbook's transactions there is nothing to measure.")
+        return
     with payments.log() as (settings, broker), spark.ours(settings) as ours:
         topics.ensure(broker, Topic(name=TOPIC, partitions=payments.PARTITIONS))
         payments.send(broker, TOPIC, records(given.file, given.events))
