@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -12,13 +13,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
+
 import headrace as hr
 from bank import jobs
 from bank.batch import Batch, Flag
 from bank.decide import decide
 from bank.policy import policy
 from bank.sample import events
-from bank.terminals import Terminals
+from bank.terminals import Terminal, Terminals
 from bank.traffic import SEED, Traffic
 
 HOUR = timedelta(minutes=1)
@@ -26,7 +29,7 @@ HOUR = timedelta(minutes=1)
 SETTLED = timedelta(seconds=15)
 """So old is a decision that is certainly in the lake."""
 RUNS = {
-    "decide": ("run", "decide", "--realtime", "--twins", "2", "--interval", "1 min"),
+    "decide": ("run", "decide", "--realtime", "--twins", "2", "--interval", "30 s"),
     "record": ("run", "record"),
     "service": ("serve", "decide"),
 }
@@ -58,9 +61,12 @@ def run(rate: float, say: Say) -> None:
         page = started[2].until("page ").split()[-1]
         started[2].until("ready")
         at, key = urlsplit(page), page.rpartition("key=")[2]
+        place = (at.hostname or "", at.port or 80, key)
+        say("waiting for the first decision")
+        _first_decision(Terminal(*place), started)
         say(_welcome(page, home, rate))
         stop = threading.Event()
-        terminals = Terminals(at.hostname or "", at.port or 80, key)
+        terminals = Terminals(*place)
         undo.callback(terminals.close)
         undo.callback(stop.set)
         for work in (
@@ -75,6 +81,21 @@ def run(rate: float, say: Say) -> None:
         except KeyboardInterrupt:
             say("\nstopping")
     say("stopped; the data stays, and `make run` goes on where this left off")
+
+
+def _first_decision(terminal: Terminal, started: list[jobs.Job]) -> None:
+    """Until the flow answers in time: at the first start it loads the customers for an interval."""
+    first = next(Traffic(SEED).live(lambda: datetime.now(UTC)))
+    while True:
+        now = datetime.now(UTC)
+        hello = msgspec.structs.replace(
+            first.payment, payment_id=f"hello-{now:%Y%m%d%H%M%S}", amount=hr.money("0.01"), at=now
+        )
+        if terminal.ask(hello).get("degraded") is False:
+            return terminal.close()
+        for job in started:
+            job.check()
+        time.sleep(1)
 
 
 def _batch(client: Any, stop: threading.Event) -> None:

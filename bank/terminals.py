@@ -17,13 +17,34 @@ from bank.events import Label, Payment
 AT_ONCE = 8
 
 
+class Terminal:
+    """One connection to the service."""
+
+    def __init__(self, host: str, port: int, key: str) -> None:
+        self._connection = http.client.HTTPConnection(host, port, timeout=5)
+        self._headers = {"X-Api-Key": key, "Content-Type": "application/json"}
+
+    def ask(self, payment: Payment) -> dict[str, Any]:
+        """What was decided; an HTTP status in its place where nothing was."""
+        try:
+            self._connection.request("POST", "/decide", msgspec.json.encode(payment), self._headers)
+            with self._connection.getresponse() as answer:
+                body = answer.read()
+                return msgspec.json.decode(body) if answer.status == 200 else {"decision": str(answer.status)}
+        except (OSError, http.client.HTTPException):  # the service stops before its terminals do
+            self._connection.close()
+            return {"decision": "nobody answers"}
+
+    def close(self) -> None:
+        self._connection.close()
+
+
 class Terminals:
-    """Threads with a connection each. `answers` counts by decision, or by HTTP status where there was none."""
+    """Threads with a terminal each. `answers` counts by decision."""
 
     def __init__(self, host: str, port: int, key: str) -> None:
         self.answers: Counter[str] = Counter()
-        self._address = (host, port)
-        self._headers = {"X-Api-Key": key, "Content-Type": "application/json"}
+        self._place = (host, port, key)
         self._asked: Queue[Payment | None] = Queue(maxsize=4 * AT_ONCE)
         self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(AT_ONCE)]
         for thread in self._threads:
@@ -50,15 +71,7 @@ class Terminals:
             thread.join()
 
     def _serve(self) -> None:
-        connection = http.client.HTTPConnection(*self._address, timeout=5)
+        terminal = Terminal(*self._place)
         while (payment := self._asked.get()) is not None:
-            try:
-                connection.request("POST", "/decide", msgspec.json.encode(payment), self._headers)
-                with connection.getresponse() as answer:
-                    body = answer.read()
-                    told = msgspec.json.decode(body)["decision"] if answer.status == 200 else str(answer.status)
-            except (OSError, http.client.HTTPException):  # the service stops before its terminals do
-                connection.close()
-                told = "nobody"
-            self.answers[told] += 1
-        connection.close()
+            self.answers[terminal.ask(payment)["decision"]] += 1
+        terminal.close()
