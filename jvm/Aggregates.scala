@@ -296,6 +296,7 @@ object Algebra {
     case "sum" => if (kind eq Kind.Real) new FloatSum(at) else new ExactSum(at, kind, precision)
     case "avg" if kind eq Kind.Real => new FloatAvg(at)
     case "avg" => if (kind.isInstanceOf[Kind.Exact]) new DecimalAvg(at, kind, precision) else new IntAvg(at, kind)
+    case "stddev" => if (kind eq Kind.Real) new FloatSpread(at) else new ExactSpread(at, kind)
     case "min" => new Least(at, kind, 1)
     case "max" => new Least(at, kind, -1)
     case "first" => new First(at, kind, 1)

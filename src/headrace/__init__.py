@@ -12,7 +12,20 @@ if TYPE_CHECKING:
     from headrace.base.errors import HeadraceError
     from headrace.base.money import Money, money
     from headrace.expr.build import col
-    from headrace.model.aggregate import avg, collect, count, distinct, first, last, max, min, quantile, sum, top
+    from headrace.model.aggregate import (
+        avg,
+        collect,
+        count,
+        distinct,
+        first,
+        last,
+        max,
+        min,
+        quantile,
+        stddev,
+        sum,
+        top,
+    )
     from headrace.model.app import App, marked
     from headrace.model.event import event
     from headrace.model.policy import Policy
@@ -67,6 +80,7 @@ __all__ = [
     "redis",
     "session",
     "sliding",
+    "stddev",
     "sum",
     "testing",
     "top",
@@ -78,7 +92,7 @@ _HOMES = {
     "headrace.base.errors": "HeadraceError",
     "headrace.base.money": "Money money",
     "headrace.expr.build": "col",
-    "headrace.model.aggregate": "avg collect count distinct first last max min quantile sum top",
+    "headrace.model.aggregate": "avg collect count distinct first last max min quantile stddev sum top",
     "headrace.model.app": "App marked",
     "headrace.model.event": "event",
     "headrace.model.policy": "Policy",

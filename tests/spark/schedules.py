@@ -27,9 +27,9 @@ SPARK = {
 NUMBERS = ("int", "float", "decimal", "long")
 ORDERED = (*NUMBERS, "text", "time")
 TAKES = {
-    "count": ("", *SPARK), "sum": NUMBERS, "avg": NUMBERS, "min": ORDERED, "max": ORDERED, "first": tuple(SPARK),
-    "last": tuple(SPARK), "distinct": (*ORDERED, "bool", "bytes"), "distinct_approx": (*ORDERED, "bool", "bytes"),
-    "quantile": ("int", "float", "decimal"), "top": ORDERED, "collect": tuple(SPARK),
+    "count": ("", *SPARK), "sum": NUMBERS, "avg": NUMBERS, "stddev": NUMBERS, "min": ORDERED, "max": ORDERED,
+    "first": tuple(SPARK), "last": tuple(SPARK), "distinct": (*ORDERED, "bool", "bytes"),
+    "distinct_approx": (*ORDERED, "bool", "bytes"), "quantile": ("int", "float", "decimal"), "top": ORDERED, "collect": tuple(SPARK),
 }  # fmt: skip
 
 Case = dict[str, Any]
@@ -155,7 +155,7 @@ def result_type(a: dict[str, Any]) -> str:
             return "bigint"
         case "sum" | "avg" if a["of"] == "decimal":
             return f"decimal({a['precision']},{a['scale'] + 4 * (a['kind'] == 'avg')})"
-        case "avg" | "quantile":
+        case "avg" | "quantile" | "stddev":
             return "double"
         case "top_rows":
             return "array<binary>"

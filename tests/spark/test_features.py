@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import headrace as hr
 from headrace.log.broker import Broker
+from headrace.log.read import read
 from headrace.spark.session import Spark
 from tests.spark.bench import Bench
 
 DAY = datetime(2026, 11, 3, 10, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
 
 
 def event_on(topic: str) -> type:
@@ -98,3 +101,32 @@ def test_fe1_to_fe11_a_live_run_with_a_stop_equals_the_reference(
     engine = run.check(stopped=True)
     assert {record.topic.removeprefix(f"{topic}-") for record in engine.records} == {"card", "late", "twice", "country"}
     assert {letter.reason for letter in engine.dead} == {"too-many"}
+
+
+def test_fe9_over_history_both_streams_are_read_in_step(
+    spark: Spark, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    """However small the batches, a payment is told of the labels that were known at its time, and of no others."""
+    app, payment, label = hr.App("bench"), event_on(topic), label_on(topic)
+    payments, labels = app.stream(payment, disorder="0 s"), app.stream(label, disorder="0 s")
+    card = app.features("card", key="card_id", source=payments, ttl="1 h").over("1 min", of=labels, known=hr.count())
+    card.vectors.to(app.topic(f"{topic}-told", partitions=1))
+    run = Bench(spark, broker, tmp_path, app)
+    chance, rows = random.Random(5), []
+    for second in range(150):
+        key, at = f"c{chance.randrange(3)}", DAY + timedelta(seconds=second)
+        paid = chance.random() < 0.6
+        rows.append(payment(f"p{second}", key, hr.money(1), 0.5, None, at) if paid else label(key, 1, 0.5, at))
+    run.fill(rows)
+    run.history(40)
+
+    told = [json.loads(message.value() or b"") for message in read(broker, f"{topic}-told")]
+    known = {one["payment_id"]: one["known_1min"] for one in told}
+    assert known == {
+        row.payment_id: sum(
+            isinstance(other, label) and other.card_id == row.card_id and row.at - MINUTE < other.at <= row.at
+            for other in rows
+        )
+        for row in rows
+        if isinstance(row, payment)
+    }

@@ -6,6 +6,7 @@ import math
 import random
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
+from statistics import variance
 from typing import Any
 
 import pytest
@@ -26,6 +27,8 @@ KINDS: dict[str, Spec] = {
     "sum of money": Spec(name="x", kind="sum", of="decimal", scale=2, precision=28),
     "avg": Spec(name="x", kind="avg", of="int"),
     "avg of money": Spec(name="x", kind="avg", of="decimal", scale=2, precision=22),
+    "stddev": Spec(name="x", kind="stddev", of="int"),
+    "stddev of money": Spec(name="x", kind="stddev", of="decimal", scale=2),
     "min": Spec(name="x", kind="min", of="int"),
     "max": Spec(name="x", kind="max", of="int"),
     "first": Spec(name="x", kind="first", of="int"),
@@ -69,6 +72,9 @@ def merged(spec: Spec, parts: list[list[Row]]) -> Any:
         ("avg of money", [100, 100, 101], 1_003_333),
         ("avg of money", [-100, -100, -101], -1_003_333),
         ("avg of money", [1, 2, None], 15_000),
+        ("stddev", [2, 4, None, 4, 4, 5, 5, 7, 9], math.sqrt(32 / 7)),
+        ("stddev", [7], None),
+        ("stddev of money", [10**17, 10**17 + 2], math.sqrt(2) / 100),
         ("min", [3, None, 1, 2], 1),
         ("max", [3, None, 1, 2], 3),
         ("first", [None, 1, 2], None),
@@ -117,7 +123,7 @@ def test_d5_float_sums_keep_what_rounding_loses() -> None:
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("kind", ["sum", "avg", "min", "first", "distinct", "quantile", "collect"])
+@pytest.mark.parametrize("kind", ["sum", "avg", "stddev", "min", "first", "distinct", "quantile", "collect"])
 def test_b3_a_float_that_is_no_number_refuses_the_row(kind: str, bad: float) -> None:
     tally = Tally((Spec(name="x", kind=kind, of="float", n=1),))
 
@@ -176,6 +182,20 @@ def test_d5_float_sums_agree_in_any_order(values: list[float], chance: random.Ra
     wanted = math.fsum(values)
     scale = max(1.0, math.fsum(map(abs, values)))
     assert abs(told(spec, shuffled) - wanted) <= 1e-9 * scale
+
+
+@examples(100)
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=50), st.integers(0, 50))
+def test_d5_the_spread_of_floats_is_that_of_the_exact_values_however_they_are_split(
+    values: list[float], cut: int
+) -> None:
+    """Far from zero, where the difference of two sums of squares would have lost it."""
+    moved = [value + 1e6 for value in values]
+    wanted = math.sqrt(Fraction(variance(map(Fraction, moved))))
+    spec, all_rows = Spec(name="x", kind="stddev", of="float"), rows(moved)
+
+    assert merged(spec, [all_rows]) == pytest.approx(wanted, rel=1e-9, abs=1e-6)
+    assert merged(spec, [all_rows[:cut], [], all_rows[cut:]]) == pytest.approx(wanted, rel=1e-9, abs=1e-6)
 
 
 def test_d5_distinct_is_exact_up_to_its_bound_then_near() -> None:

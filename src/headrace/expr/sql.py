@@ -36,7 +36,10 @@ _OTHER_NAMES = {"ceiling": "ceil", "pow": "power", "substring": "substr", "mod":
 
 OVER_ROWS = frozenset({"count", "sum", "avg", "min", "max", "first", "last", "list"})
 _AGGREGATES = {
-    **{name: f'hr.{name}("...")' for name in ("sum", "count", "avg", "min", "max", "first", "last", "distinct")},
+    **{
+        name: f'hr.{name}("...")'
+        for name in ("sum", "count", "avg", "stddev", "min", "max", "first", "last", "distinct")
+    },
     "mean": 'hr.avg("...")',
     "quantile": 'hr.quantile("...", 0.9)',
     "median": 'hr.quantile("...", 0.5)',

@@ -20,6 +20,7 @@ UNRETRACTABLE = {
     "last": "the rows of a table have no order: a row that changes is neither the first nor the last",
     "collect": "the rows of a table have no order in which they could be collected",
     "distinct_approx": "a sketch cannot give a value back; distinct counts exactly here",
+    "stddev": "what a float added to a spread cannot be taken back exactly",
 }
 """Kinds that cannot be kept over a changing table, and why."""
 
@@ -80,6 +81,13 @@ def sum(argument: Any) -> Aggregate:
 def avg(argument: Any) -> Aggregate:
     """The mean, nulls left out; money keeps six digits, rounded half up."""
     return Aggregate("avg", argument, where=here())
+
+
+@declaring('hr.stddev("amount")')
+def stddev(argument: Any) -> Aggregate:
+    """The standard deviation of a sample, a float, nulls left out; null for fewer than two values. Exact up to the last
+    root for ints and money."""
+    return Aggregate("stddev", argument, where=here())
 
 
 @declaring('hr.min("amount")')
@@ -167,7 +175,8 @@ def bind(name: str, aggregate: Aggregate, columns: Columns, where: Where | None)
         n=aggregate.n,
         q=aggregate.q,
         type=result,
-        nullable=aggregate.kind in NULL_WHEN_EMPTY and (argument is None or argument.nullable),
+        nullable=aggregate.kind in NULL_WHEN_FEW
+        or (aggregate.kind in NULL_WHEN_EMPTY and (argument is None or argument.nullable)),
     )
 
 
@@ -204,6 +213,7 @@ _RESULT: dict[str, Callable[[Type], Type | None]] = {
     "count": lambda _: INT,
     "sum": _sum,
     "avg": _avg,
+    "stddev": _number,
     "min": _ordered,
     "max": _ordered,
     "first": lambda of: of,
@@ -217,6 +227,7 @@ _RESULT: dict[str, Callable[[Type], Type | None]] = {
 _TAKES = {
     "sum": "int, float or money",
     "avg": "int, float or money",
+    "stddev": "int, float or money",
     "min": "int, float, money, text or time",
     "max": "int, float, money, text or time",
     "distinct": "single values, not lists",
@@ -225,3 +236,5 @@ _TAKES = {
     "top": "int, float, money, text or time",
 }
 NULL_WHEN_EMPTY = ("sum", "avg", "min", "max", "first", "last", "quantile")
+NULL_WHEN_FEW = ("stddev",)
+"""Of one value, too."""

@@ -140,6 +140,7 @@ def _aggregate(value: Bound) -> int:
         "count": 8,
         "sum": 16,
         "avg": 24,
+        "stddev": 40,
         "distinct": 10 * size,  # some different values; from DISTINCT_EXACT on 4 kB of HyperLogLog
         "distinct_approx": 4096,
         "quantile": 512,

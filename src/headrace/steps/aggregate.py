@@ -19,6 +19,7 @@ from headrace.model.aggregate import DISTINCT_EXACT
 from headrace.steps import ddsketch, hll
 from headrace.steps.algebra import Algebra, Growing
 from headrace.steps.row import Order
+from headrace.steps.spread import ExactSpread, FloatSpread
 from headrace.steps.top_rows import TopRows
 
 _INT_LEAST, _INT_GREATEST = -(1 << 63), (1 << 63) - 1
@@ -308,6 +309,8 @@ def algebra(spec: Spec) -> Algebra:
             return FloatAvg()
         case "avg":
             return DecimalAvg(spec.precision) if spec.of == "decimal" else IntAvg(0)
+        case "stddev":
+            return FloatSpread() if spec.of == "float" else ExactSpread(spec.scale)
         case "min":
             return Least()
         case "max":
