@@ -29,7 +29,8 @@ ORDERED = (*NUMBERS, "text", "time")
 TAKES = {
     "count": ("", *SPARK), "sum": NUMBERS, "avg": NUMBERS, "stddev": NUMBERS, "min": ORDERED, "max": ORDERED,
     "first": tuple(SPARK), "last": tuple(SPARK), "distinct": (*ORDERED, "bool", "bytes"),
-    "distinct_approx": (*ORDERED, "bool", "bytes"), "quantile": ("int", "float", "decimal"), "top": ORDERED, "collect": tuple(SPARK),
+    "distinct_approx": (*ORDERED, "bool", "bytes"), "quantile": ("int", "float", "decimal"), "top": ORDERED,
+    "collect": tuple(SPARK),
 }  # fmt: skip
 
 Case = dict[str, Any]
