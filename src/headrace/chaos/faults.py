@@ -242,8 +242,10 @@ def damaged(how: str) -> Inject:
                 words.seek(before)
                 return not rig.driver.alive or b"restarting: " in words.read()
 
-        rig.until(lambda: loud() or rig.recovered(since), _LONGEST)
-        about = f"{victim.relative_to(rig.state)} at {place}: "
+        name = victim.relative_to(rig.state)
+        flow = name.parts[2]  # app/version/flow: only this one reads the file
+        rig.until(lambda: loud() or rig.recovered(since, flow), _LONGEST)
+        about = f"{name} at {place}: "
         if not loud():
             return Hurt(since, f"{about}went on")
         rig.driver.kill()
