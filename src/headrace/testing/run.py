@@ -258,7 +258,7 @@ class Run:
 
     @declaring('t.duplicates("step")')
     def duplicates(self, step: str) -> Rows:
-        """Rows that a dedup left out."""
+        """Rows that a dedup left out, or features that tell a row once."""
         return self._aside(step, "duplicates")
 
     @declaring('t.counts("step")')
