@@ -13,9 +13,8 @@ KEPT = "30 d"
 def card(app: hr.App, payments: hr.Stream) -> hr.Features:
     """Of the card. A payment that came before is set aside here. Figures are sums of whole numbers and of money: the
     same to the last bit in whatever order they are added up."""
-    rows = payments.select(
-        "*, case when pin_ok then 0 else 1 end as miss, cast(amount * 10 as int) as tenths"
-    )  # a tenth of a unit is fine enough for a spread, and its squares stay far from the bounds of an integer
+    # A tenth of a unit is fine enough for a spread, and its squares stay far from the bounds of an integer.
+    rows = payments.select("*, case when pin_ok then 0 else 1 end as miss, cast(amount * 10 as int) as tenths")
     return (
         app.features("card", key="card_id", source=rows, ttl=KEPT, once="payment_id")
         .over("1 h", "1 d", "7 d", "30 d", spent=hr.sum("amount"), times=hr.count())

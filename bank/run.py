@@ -89,7 +89,7 @@ def _first_decision(terminal: Terminal, started: list[jobs.Job]) -> None:
     while True:
         now = datetime.now(UTC)
         hello = msgspec.structs.replace(
-            first.payment, payment_id=f"hello-{now:%Y%m%d%H%M%S}", amount=hr.money("0.01"), at=now
+            first.payment, payment_id=f"hello-{now:%Y%m%d-%H%M%S}", amount=hr.money("0.01"), at=now
         )
         if terminal.ask(hello).get("degraded") is False:
             return terminal.close()
@@ -104,12 +104,17 @@ def _batch(client: Any, stop: threading.Event) -> None:
     flags = client.producer(Flag)
     while not stop.wait(HOUR.total_seconds()):
         until = datetime.now(UTC) - SETTLED
-        flags.send_many(job.take(_decided(client, done, until)))
+        try:
+            rows = decided(client, done, until)
+        except hr.HeadraceError:  # the first batch of `record` makes the table
+            continue
+        flags.send_many(job.take(rows))
         flags.flush()
         done = until
 
 
-def _decided(client: Any, since: datetime, until: datetime) -> list[dict[str, Any]]:
+def decided(client: Any, since: datetime, until: datetime) -> list[dict[str, Any]]:
+    """What was decided about the payments of this time, as the lake has it."""
     columns = "payment_id, card_id, amount, at, decision"
     return client.query(  # type: ignore[no-any-return]
         f"select {columns} from lake.decisions "  # noqa: S608 (two times of our own)

@@ -112,7 +112,7 @@ class Traffic:
                 _, _, way, deed = heapq.heappop(deeds)
             else:
                 way, deed = "", self._usual(self.random.choices(self.holders, cum_weights=weights)[0])
-            yield _made(f"p-{at:%Y%m%d%H%M%S%f}-{number}", deed, way, at)
+            yield _made(f"p-{at:%Y%m%d-%H%M%S-%f}-{number}", deed, way, at)
 
     def _day(self, morning: datetime) -> Iterator[tuple[datetime, Deed]]:
         """What the holders do on a day. One in a hundred spends it in another city."""

@@ -15,20 +15,22 @@ import pytest
 
 import headrace as hr
 from bank import people
+from bank.backtest import trial
 from bank.batch import compare
 from bank.decide import decide, vectors
 from bank.decided import Decided
 from bank.events import Act, Payment
 from bank.fallback import fallback
-from bank.policy import policy
+from bank.policy import RULES, policy
 from bank.record import card, record
 from bank.replay import SEEN, again, differences, read
+from bank.run import decided
 from bank.tokens import token
 from bank.traffic import Made, Traffic
 from headrace.base.settings import Settings, load
+from headrace.log import topics
 from headrace.log.broker import Broker
 from headrace.log.read import read as messages
-from headrace.log.topics import widths
 from headrace.ops.run import run
 from headrace.spark.session import Spark
 from headrace.stack.stack import Addresses
@@ -36,13 +38,17 @@ from tests.spark.flowing import until
 from tests.spark.test_realtime import short_batches
 
 DAYS = 3
+KNOWN_AFTER = timedelta(hours=6)
 
 
 @pytest.fixture
-def home(broker: Broker, stack: Addresses, settings: Settings, tmp_path: Path) -> Settings:
-    """A home of this test's own, on the tests' broker and Redis."""
+def home(broker: Broker, stack: Addresses, settings: Settings, tmp_path: Path) -> Iterator[Settings]:
+    """A home of this test's own, on the tests' broker and Redis. The bank's topics go with it."""
     mine = {"home": str(tmp_path / "home"), "cache": str(settings.cache), "kafka.bootstrap": broker.bootstrap}
-    return load(mine | {"redis.url": stack.redis}, root=tmp_path, env={})
+    before = set(topics.widths(broker))
+    yield load(mine | {"redis.url": stack.redis}, root=tmp_path, env={})
+    for name in set(topics.widths(broker)) - before:
+        topics.delete(broker, name)
 
 
 @pytest.fixture
@@ -60,7 +66,8 @@ def test_the_bank_decides_keeps_and_replays(
     start = datetime.now(UTC) - timedelta(days=DAYS)
     traffic = Traffic(3, cards=40, shops=60, harm=20)
     made = list(traffic.history(start, DAYS))
-    labels = [one.label(one.payment.at + timedelta(hours=6)) for one in made if one.fraud]
+    known = [one for one in made if one.fraud and one.payment.at < datetime.now(UTC) - KNOWN_AFTER]
+    labels = [one.label(one.payment.at + KNOWN_AFTER) for one in known]
     with hr.connect(decide, home) as client, hr.connect(record, home):
         client.send(*traffic.customers(start))
         client.policy("fraud").publish(policy())
@@ -87,26 +94,32 @@ def test_the_bank_decides_keeps_and_replays(
 
         # and one of each is kept, exactly once
         with run(record, home, spark=spark):
-            until(lambda: _kept(client) == len(made), every=0.5, within=300)
+            until(lambda: _kept(client, "decisions") == len(made), every=0.5, within=300)
+            until(lambda: _kept(client, "labels") == len(labels), every=0.5, within=100)
             until(lambda: client.features(card).get(card_id=made[-1].payment.card_id)["times_30d"] > 0, every=0.5)
         rows = client.query("select * from lake.decisions")
         assert {row["payment_id"]: row["seen_card"] for row in rows} == {
             id: one.seen_card for id, one in past.decided.items()
         }
         assert compare(rows, {one.payment.payment_id for one in made if one.fraud}).frauds > 0
+        tried = {one.rule: one for one in trial(client, RULES, start)}
+        declined = [row for row in rows if "wrong PIN" in row["reasons"]]
+        assert (tried["wrong PIN"].payments, tried["wrong PIN"].overlap) == (len(declined), 1.0)
+        assert tried["wrong PIN"].frauds > 0
+        assert len(decided(client, start, datetime.now(UTC))) == sum(row["pin_ok"] for row in rows)
         assert {one.event.pattern for one in client.read(Act)} <= {"guessing", "travel"}
         _speaks_without_the_flow(client, made[-1])
 
     # and nowhere is the number of a card
     assert len(numbers) == 40
-    places = [text for topic in widths(broker) for text in _records(broker, topic)]
+    places = [text for topic in topics.widths(broker) for text in _records(broker, topic)]
     places += [file.read_bytes() for folder in (tmp_path, spark.log.parent) for file in _files(folder)]
     assert [number for number in numbers if any(number.encode() in text for text in places)] == []
 
 
-def _kept(client: Any) -> int:
+def _kept(client: Any, table: str) -> int:
     try:
-        return int(client.query("select count(*) as n from lake.decisions")[0]["n"])
+        return int(client.query(f"select count(*) as n from lake.{table}")[0]["n"])
     except hr.HeadraceError:  # the first batch makes the table
         return 0
 
