@@ -46,6 +46,21 @@ def customer_on(topic: str) -> Any:
     return Customer
 
 
+def test_all_that_is_there_is_read_as_no_member_of_a_group_and_what_is_no_event_is_passed_over(
+    settings: Settings, broker: Broker, topic: str
+) -> None:
+    payment, app = payment_on(topic), hr.App("shop")
+    app.stream(payment, disorder="30 s")
+    sent = [payment(f"p{n}", "c1", hr.money(n), NOON + timedelta(seconds=n)) for n in range(3)]
+    with hr.connect(app, settings) as c:
+        assert list(c.read(payment)) == []
+        c.send(*sent)
+        client = broker.producer({})
+        client.produce(topic, b"no payment", b"c1")
+        assert client.flush(30) == 0
+        assert [(record.event, record.offset) for record in c.read(payment)] == list(zip(sent, range(3), strict=True))
+
+
 def test_an_app_sends_and_reads_its_events(settings: Settings, broker: Broker, topic: str) -> None:
     payment = payment_on(topic)
     app = hr.App("shop")

@@ -312,3 +312,15 @@ def test_the_spec_is_plain_json() -> None:
         "once": False,
         "seen": False,
     }
+
+
+def test_rows_that_others_passed_are_found_by_the_difference_of_what_was_seen() -> None:
+    topics = ("labels", "payments")
+    place = lambda n: seen.Place(1, 0, n, seen.mark(f"payments/0/{n}"))  # noqa: E731
+    whole = seen.Seen.read(seen.text(topics, map(place, range(6))))
+    part = seen.Seen.read(seen.text(topics, map(place, (0, 2, 3, 5))))
+    causes = [f"payments/0/{n}" for n in range(6)]
+
+    assert whole.more_than(part, causes) == ("payments/0/1", "payments/0/4")
+    assert part.more_than(whole, causes) == ()
+    assert (whole.has("payments", 0, 5), whole.has("payments", 0, 6), whole.has("labels", 0, 0)) == (True, False, False)
