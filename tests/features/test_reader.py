@@ -137,6 +137,7 @@ def test_many_keys_are_one_answer(bank: Keeping) -> None:
     keys = [{"card_id": f"c{n}"} for n in (2, 0, 1)]
     at = NOON + timedelta(minutes=1)
     assert reader.get_many(keys, at=at) == [reader.get(**key, at=at) for key in keys]
+    assert reader.get_many(keys * 40, at=at) == reader.get_many(keys, at=at) * 40
 
 
 def test_nothing_later_than_the_moment_is_told(bank: Keeping) -> None:

@@ -72,15 +72,21 @@ class SetReader:
             values = [list(column) for column in zip(*keys, strict=True)]
             named = zip(*(key_texts(target.name, values) for target, _ in self._sets), strict=True)
             names = [name for of_key in named for name in of_key]
-            pipe = self._client.pipeline(transaction=False)
-            for at in range(0, len(names), _AT_ONCE):
-                some = names[at : at + _AT_ONCE]
-                pipe.eval(READ, len(some) + 1, redis_catalogue.CATALOGUE, *some, *self._prefixes)
             found: list[list[Member]] = []
-            for answer in pipe.execute():
+            for answer in self._answers(names):
                 self._check(answer[: len(self._sets)])
                 found += map(_decode, answer[len(self._sets) :])
             return list(zip(*[iter(found)] * len(self._sets), strict=True))
+
+    def _answers(self, names: list[str]) -> list[list[bytes]]:
+        """What the script says, of some sets at a time."""
+        if len(names) <= _AT_ONCE:  # a pipeline takes longer to make than to use
+            return [self._client.eval(READ, len(names) + 1, redis_catalogue.CATALOGUE, *names, *self._prefixes)]
+        pipe = self._client.pipeline(transaction=False)
+        for at in range(0, len(names), _AT_ONCE):
+            some = names[at : at + _AT_ONCE]
+            pipe.eval(READ, len(some) + 1, redis_catalogue.CATALOGUE, *some, *self._prefixes)
+        return pipe.execute()
 
     def _check(self, entries: list[bytes]) -> None:
         """With every answer: a flow may have written other rows since."""
