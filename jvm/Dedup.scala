@@ -2,7 +2,8 @@
   * duplicates (rule D1).
   *
   * The key of this step is the id. An id is remembered until W >= time of its row + within. Distance in event time, not
-  * memory, decides: how fast the watermark moves changes nothing for rows that are not behind it. */
+  * memory, decides: how fast the watermark moves changes nothing for rows that are not behind it. A row that is `within`
+  * or more behind it cannot be told from one that was there before, and is taken for one: a repeat never passes. */
 package headrace.steps
 
 import java.util.ArrayList
@@ -26,6 +27,7 @@ final class Dedup(spec: JsonNode) extends Step[DedupState] {
   def fresh(): DedupState = new DedupState
 
   def step(state: DedupState, row: Row, before: Long): Int = {
+    if (before != Times.NONE && row.time + within <= before * Times.MILLI) return Verdict.DUPLICATE
     if (state.seen != Times.NONE && Math.abs(row.time - state.seen) < within) return Verdict.DUPLICATE
     if (state.seen == Times.NONE || row.time > state.seen) state.seen = row.time
     Verdict.USED

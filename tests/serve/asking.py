@@ -183,9 +183,14 @@ def decision(row: dict[str, Any]) -> list[dict[str, Any]]:
 
 def write(broker: Broker, topic: str, *rows: dict[str, Any]) -> None:
     """Rows on a topic, as a flow would write them."""
+    write_bytes(broker, topic, *map(msgspec.json.encode, rows))
+
+
+def write_bytes(broker: Broker, topic: str, *values: bytes) -> None:
+    """Whatever it is, on a topic."""
     producer = PromptProducer(broker)
-    for row in rows:
-        producer.send(topic, (row["payment_id"].encode(), msgspec.json.encode(row), [], 0))
+    for value in values:
+        producer.send(topic, (b"key", value, [], 0))
     assert producer.close() == 0
 
 

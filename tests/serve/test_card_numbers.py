@@ -22,6 +22,10 @@ from headrace.serve.card_numbers import holds_card_number, worth_a_look
         ["a", {"b": "6011000990139424"}],
         {"4111111111111111": 1},
         "4222222222222",
+        "4111 1111 1111 1111 12/27",
+        "4111111111111111 123",
+        "ref 7 4111111111111111",
+        6212345678901234569,  # no float holds it
     ],
 )
 def test_a_card_number_is_found(value: Any) -> None:
@@ -46,6 +50,7 @@ def test_digits_in_disguise_are_found(body: bytes) -> None:
         "2026-11-15T19:00:00.123456Z",
         52.520006612345,
         "411111111111",
+        10**400,
         True,
         None,
         12.5,

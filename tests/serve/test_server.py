@@ -19,7 +19,7 @@ from headrace.log.broker import Broker
 from headrace.model.service import Service
 from headrace.stack import stack as embedded
 from tests.log.paying import until
-from tests.serve.asking import KEY, Caller, deciding, decision, made, on_log, payment, serving, write
+from tests.serve.asking import KEY, Caller, deciding, decision, made, on_log, payment, serving, write, write_bytes
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +44,17 @@ def test_a_payment_is_answered_with_the_decision_of_the_flow(desk: Caller, servi
         "degraded": False,
     }
     assert {"a-1", "a-2"} <= {row["payment_id"] for row in on_log(broker, service.ask.topic)}
+
+
+def test_what_cannot_be_read_is_passed_over(desk: Caller, service: Service, broker: Broker) -> None:
+    assert service.alerts is not None
+    broken = [b'{"payment_id": "u-1", "decision": "\xff"}', b"{", b"7", b"[" * 100_000]
+    before = desk.metric("headrace_unreadable_total")
+    for topic in (service.answer.name, service.alerts.name):
+        write_bytes(broker, topic, *broken)
+    until(lambda: desk.metric("headrace_unreadable_total") == before + len(broken))
+    assert desk.decide(payment("u-2")).body["decision"] == "allow"
+    assert desk.call("GET", "/reviews").status == 200
 
 
 def test_timings_say_where_the_time_went(desk: Caller) -> None:
@@ -74,6 +85,7 @@ BAD: list[tuple[str, Any, int, str]] = [
     ("a large body", b" " * 17_000, 413, "body-too-large"),
     ("a card number", payment("b", country="4111 1111 1111 1111"), 422, "card-number"),
     ("a card number as a number", payment("b", lat=4111111111111111), 422, "card-number"),
+    ("an endless number", payment("b", lat=10**400), 422, "wrong-type"),
     ("a card number as a name", payment("b") | {"4111111111111111": 1}, 422, "card-number"),
 ]
 

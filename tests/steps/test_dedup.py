@@ -26,6 +26,11 @@ def test_d1_a_duplicate_may_be_older_than_the_first() -> None:
     assert verdicts(20, 15, 10, 11) == [USED, DUPLICATE, USED, DUPLICATE]
 
 
+def test_d1_a_repeat_of_what_is_forgotten_does_not_pass() -> None:
+    assert dedup.step(SPEC, dedup.State(), row(0), 599_999) == USED
+    assert dedup.step(SPEC, dedup.State(), row(0), 600_000) == DUPLICATE
+
+
 def test_d1_an_id_is_forgotten_when_its_time_is_up() -> None:
     state = dedup.State()
     dedup.step(SPEC, state, row(0), None)

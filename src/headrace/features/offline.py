@@ -104,7 +104,10 @@ def _rows(node: Featured, number: int, outputs: Sequence[Output], lake: Path, as
             kept[key].append(row)
     for rows in kept.values():
         rows.sort(key=itemgetter(0, 1))
-    return kept if number or node.once is None else {key: _first(rows) for key, rows in kept.items()}
+    # What stands twice in the table came once through a step that tells each row once.
+    before = (step.once for step in place.steps if isinstance(step, Featured))
+    told_once = number == 0 and any(once is not None for once in (node.once, *before))
+    return {key: _first(rows) for key, rows in kept.items()} if told_once and id is not None else kept
 
 
 def _first(rows: list[_Row]) -> list[_Row]:

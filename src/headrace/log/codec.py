@@ -66,7 +66,7 @@ class Codec(Generic[E]):
     def _read(self, value: bytes, given: dict[str, Any] | None) -> E:
         try:
             event: Any = self._decode(value)
-        except msgspec.DecodeError as broken:
+        except (msgspec.DecodeError, UnicodeDecodeError) as broken:
             raise self._explain(broken, given) from None
         for name, settle in self._loose:
             given = getattr(event, name)
@@ -97,7 +97,7 @@ class Codec(Generic[E]):
                 raise unknown_field(self.event, name)
         return self._read(_json(row), row)
 
-    def _explain(self, broken: msgspec.DecodeError, given: dict[str, Any] | None) -> DataError:
+    def _explain(self, broken: msgspec.DecodeError | UnicodeDecodeError, given: dict[str, Any] | None) -> DataError:
         if not isinstance(broken, msgspec.ValidationError):
             return Undecodable(
                 f"a value of {self.event.name} is no JSON", why=str(broken), fix="values are JSON objects (F1)"

@@ -147,7 +147,7 @@ class Stream(Verbs):
 
     @declaring('.dedup("payment_id", within="1 h")', why="within says how long an id is remembered")
     def dedup(self, id: str, *, within: str | timedelta) -> Stream:
-        """Keeps the first row to arrive for each id; the others come out at `.duplicates`."""
+        """The first row to arrive for each id. Others, and rows too late to be told from them, are `.duplicates`."""
         place = here()
         ids, kept = key_columns(id, self.columns, place), duration(within)
         if kept <= timedelta(0):

@@ -20,21 +20,38 @@ def holds_card_number(value: Any) -> bool:
 
     >>> holds_card_number({"note": ["my card is 4111-1111-1111-1111"]})
     True
+    >>> holds_card_number("ref 7 4111 1111 1111 1111 12/27"), holds_card_number(6212345678901234569)
+    (True, True)
     >>> holds_card_number({"payment_id": "p-4111111111111112", "lat": 52.5200066123456})
     False
     """
     match value:
         case str():
-            return any(_is_card_number(re.sub(r"\D", "", found)) for found in _DIGITS.findall(value))
+            return any(_in_groups(re.split("[ -]", found)) for found in _DIGITS.findall(value))
         case bool() | None:
             return False
-        case int() | float():
+        case int():
+            return abs(value) < 10**_LONGEST and _is_card_number(str(abs(value)))
+        case float():
             # A fraction is no card number, however many digits it has.
-            return value == value // 1 and _is_card_number(f"{abs(value):.0f}")
+            return value.is_integer() and _is_card_number(f"{abs(value):.0f}")
         case list():
             return any(map(holds_card_number, value))
         case dict():
             return any(holds_card_number(name) or holds_card_number(inner) for name, inner in value.items())
+    return False
+
+
+def _in_groups(groups: list[str]) -> bool:
+    """Whether some of these in a row are one: other numbers may stand before and behind it, as a date does."""
+    for first in range(len(groups)):
+        digits = ""
+        for group in groups[first:]:
+            digits += group
+            if len(digits) > _LONGEST:
+                break
+            if _is_card_number(digits):
+                return True
     return False
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic, perf_counter
 from typing import Any
@@ -138,7 +139,8 @@ class Desk:
         self.figures.degraded[why, by] += 1
         id = getattr(event, self.service.ask.id)
         row = msgspec.json.encode({self.service.ask.id: id, **answer, "why": why, "by": by, "at": rfc3339(self.now())})
-        self.producer.send(self.service.degraded.name, (key, row, [(ID, id.encode())], 0))
+        with suppress(Overloaded):  # the event itself is on its way, and its answer must not be taken back
+            self.producer.send(self.service.degraded.name, (key, row, [(ID, id.encode())], 0))
 
     async def _fallback(self, event: Any) -> tuple[Row, str]:
         """What the fallback says in its time, else the default; and who that was."""

@@ -77,7 +77,7 @@ class Hearing:
                 continue  # a mark, or a tombstone
             try:
                 found.append((self._id_of(message.value()), what(message)))
-            except (msgspec.DecodeError, RecursionError):
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 self._loop.call_soon_threadsafe(self._unreadable)
         return found
 

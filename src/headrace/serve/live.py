@@ -190,6 +190,6 @@ def read_rows(service: Service, messages: Iterable[Any]) -> Iterable[tuple[str, 
         try:
             row = msgspec.json.decode(value or b"")
             id = row["id" if topic == service.notes.name else service.ask.id]
-        except (msgspec.DecodeError, TypeError, KeyError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError, KeyError):
             continue
         yield topic, str(id), row, value

@@ -2,7 +2,8 @@
 duplicates (rule D1).
 
 The key of this step is the id. An id is remembered until W >= time of its row + within. Distance in event time, not
-memory, decides: how fast the watermark moves changes nothing for rows that are not behind it.
+memory, decides: how fast the watermark moves changes nothing for rows that are not behind it. A row that is `within` or
+more behind it cannot be told from one that was there before, and is taken for one: a repeat never passes.
 
 | id, time, within 10 min | verdict                             |
 |-------------------------|-------------------------------------|
@@ -46,6 +47,8 @@ class State:
 
 
 def step(spec: Spec, state: State, row: Row, before: int | None) -> str:
+    if before is not None and row.time + spec.within <= before * MILLI:
+        return DUPLICATE
     if state.seen is not None and abs(row.time - state.seen) < spec.within:
         return DUPLICATE
     if state.seen is None or row.time > state.seen:
