@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import msgspec
 
@@ -89,7 +90,7 @@ def _first_decision(terminal: Terminal, started: list[jobs.Job]) -> None:
     while True:
         now = datetime.now(UTC)
         hello = msgspec.structs.replace(
-            first.payment, payment_id=f"hello-{now:%Y%m%d-%H%M%S}", amount=hr.money("0.01"), at=now
+            first.payment, payment_id=f"hello-{uuid4().hex}", amount=hr.money("0.01"), at=now
         )
         if terminal.ask(hello).get("degraded") is False:
             return terminal.close()
