@@ -21,7 +21,8 @@ card = features.card(decide, payments)
 terminal = features.terminal(decide, card.vectors, labels)
 customer = features.customer(decide, terminal.vectors, acts)
 
-known = customer.vectors.enrich(customers, on="customer_id", take="customer.*, customers.home, customers.day_limit")
+known = customer.vectors.enrich(customers, on="customer_id", take="customer.*, customers.home, customers.day_limit, "
+                               "customers.at as seen_profile")  # fmt: skip
 
 # How far from the payment before and how soon after it; what the card usually pays, this payment aside.
 measured = known.select(
@@ -37,7 +38,7 @@ vectors = measured.select(
     "usual, cast(amount as float) / nullif(usual, 0) as ratio, "
     "(cast(amount as float) - usual) / nullif(sqrt(greatest(square - usual * usual, 0.0)), 0) as z, "
     "uses_1h, uses_1d, frauds_28d, acts_7d, home, country <> home as abroad, day_limit, "
-    "seen_card, seen_terminal, seen_customer"
+    "seen_card, seen_terminal, seen_customer, seen_profile"
 )
 decisions = vectors.decide("fraud", default="review")
 raw = decide.topic("decisions.raw")

@@ -61,6 +61,8 @@ class Decided:
     """The last offset per partition that was applied to the card; equal ones mean equal features."""
     seen_terminal: str
     seen_customer: str
+    seen_profile: datetime | None
+    """Since when the profile says what was taken from it."""
 
     decision: str
     """allow, review or decline."""

@@ -91,8 +91,9 @@ def _decide(rows: list[Logged], told: Decided, policies: Mapping[str, hr.Policy]
         if told.shadow is not None:
             place = msgspec.json.decode(told.shadow)["policy_seen"]
             t.policy("fraud", policies[place], shadow=True, offset=_offset(place))
-        if told.home is not None and told.day_limit is not None:  # the profile that it met is in its own row
-            t.send(Customer(told.customer_id, told.home, told.at, told.day_limit, told.at))
+        if told.home is not None and told.day_limit is not None and told.seen_profile is not None:
+            # the profile that it met is in its own row
+            t.send(Customer(told.customer_id, told.home, told.at, told.day_limit, told.seen_profile))
         t.send(rows[-1].event, partition=rows[-1].partition, offset=rows[-1].offset)
         return Decided(**t.read("decisions.raw")[-1].as_dict())
 

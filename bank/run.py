@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import threading
 import time
@@ -40,6 +41,8 @@ Say = Callable[[str], None]
 
 def run(rate: float, say: Say) -> None:
     """Starts all of it, and waits for Ctrl-C. What ran before goes on running."""
+    for ending in (signal.SIGTERM, signal.SIGHUP):  # the terminal is closed: like Ctrl-C, or all would run on
+        signal.signal(ending, signal.default_int_handler)
     with ExitStack() as undo:
         if not any(part["state"] == "running" for part in _headrace("status", "--json")):
             undo.callback(_headrace, "down", "--json")
@@ -72,7 +75,7 @@ def run(rate: float, say: Say) -> None:
         undo.callback(stop.set)
         for work in (
             lambda: terminals.pay(events(SEED, lambda: datetime.now(UTC)), rate, client, stop),
-            lambda: _batch(client, stop),
+            lambda: _batch(client, stop, say),
         ):
             threading.Thread(target=work, daemon=True).start()
         try:
@@ -99,7 +102,7 @@ def _first_decision(terminal: Terminal, started: list[jobs.Job]) -> None:
         time.sleep(1)
 
 
-def _batch(client: Any, stop: threading.Event) -> None:
+def _batch(client: Any, stop: threading.Event, say: Say) -> None:
     """The hourly job, once in each of its hours."""
     job, done = Batch(HOUR), datetime.now(UTC)
     flags = client.producer(Flag)
@@ -107,10 +110,11 @@ def _batch(client: Any, stop: threading.Event) -> None:
         until = datetime.now(UTC) - SETTLED
         try:
             rows = decided(client, done, until)
-        except hr.HeadraceError:  # the first batch of `record` makes the table
+            flags.send_many(job.take(rows))
+            flags.flush()
+        except hr.HeadraceError as broken:  # no table before the first batch of `record`, or a broker that is away
+            say(f"the batch job takes these payments in its next hour: {broken.what}")
             continue
-        flags.send_many(job.take(rows))
-        flags.flush()
         done = until
 
 

@@ -18,7 +18,7 @@ def events(seed: int, now: Callable[[], datetime]) -> Iterator[Payment | Label]:
     unknown: deque[Label] = deque()
     for made in Traffic(seed).live(now):
         yield made.payment
-        if made.fraud:
+        if made.fraud and made.payment.pin_ok:  # a wrong PIN takes no money, and nobody reads of it in their account
             unknown.append(made.label(made.payment.at + KNOWN_AFTER))
         while unknown and unknown[0].at <= made.payment.at:
             yield unknown.popleft()
