@@ -55,11 +55,15 @@ class Past:
             case Act():
                 self.customers[event.customer_id].append(logged)
 
+    def of(self, told: Decided) -> dict[str, list[Logged]]:
+        """What there is of its card, its terminal and its customer, by the column that says what was seen of it."""
+        keys = self.cards[told.card_id], self.terminals[told.terminal_id], self.customers[told.customer_id]
+        return dict(zip(SEEN, keys, strict=True))
+
     def seen_by(self, told: Decided) -> list[Logged]:
         """All that the decision can have seen, in the order of time, the payment itself last."""
         rows: dict[str, Logged] = {}
-        kept = (self.cards[told.card_id], self.terminals[told.terminal_id], self.customers[told.customer_id])
-        for name, candidates in zip(SEEN, kept, strict=True):
+        for name, candidates in self.of(told).items():
             seen = hr.Seen.read(getattr(told, name))
             rows |= {one.place: one for one in candidates if seen.has(one.topic, one.partition, one.offset)}
         own = next(one for one in self.cards[told.card_id] if one.event.payment_id == told.payment_id)
@@ -71,10 +75,12 @@ def again(past: Past, told: Decided, policies: Mapping[str, hr.Policy]) -> Decid
     """The decision as it comes out of what it had seen; `policies` by their place in the log."""
     rows = past.seen_by(told)
     found = _decide(rows, told, policies)
-    for name in SEEN:
+    for name, candidates in past.of(told).items():
         mine, theirs = getattr(found, name), getattr(told, name)
         if mine != theirs:  # on the way to another key, rows can pass each other
-            late = hr.Seen.read(mine).more_than(hr.Seen.read(theirs), [one.place for one in rows[:-1]])
+            places = {one.place for one in candidates}
+            passed = [one.place for one in rows[:-1] if one.place in places]
+            late = hr.Seen.read(mine).more_than(hr.Seen.read(theirs), passed)
             rows = [one for one in rows if one.place not in late]
             found = _decide(rows, told, policies)
     return found

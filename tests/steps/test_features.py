@@ -322,5 +322,6 @@ def test_rows_that_others_passed_are_found_by_the_difference_of_what_was_seen() 
     causes = [f"payments/0/{n}" for n in range(6)]
 
     assert whole.more_than(part, causes) == ("payments/0/1", "payments/0/4")
+    assert whole.more_than(seen.Seen.read("#0"), causes) == tuple(causes)
     assert part.more_than(whole, causes) == ()
     assert (whole.has("payments", 0, 5), whole.has("payments", 0, 6), whole.has("labels", 0, 0)) == (True, False, False)

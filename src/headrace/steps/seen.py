@@ -8,15 +8,14 @@ last was not there yet. Rows that a step made have no place in the log: they are
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import combinations
 from typing import NamedTuple
 
 from headrace.steps.hll import hash64
 from headrace.steps.row import Row
 
 _MASK = (1 << 64) - 1
-_PASSED = 3
-"""Rows that others may have passed on their way; more are not looked for."""
+_NEWEST = 32
+"""Rows that others may have passed on their way: the newest of a key. All subsets of so many can be looked through."""
 
 
 class Place(NamedTuple):
@@ -53,14 +52,23 @@ class Seen(NamedTuple):
         return offset <= self.last.get((topic, partition), -1)
 
     def more_than(self, other: Seen, causes: Iterable[str]) -> tuple[str, ...]:
-        """Which of these rows (`topic/partition/offset`) are in this one and not in the other; none if more than three
-        would have to be."""
-        wanted, marks = (self.sum - other.sum) & _MASK, {cause: mark(cause) for cause in causes}
-        for count in range(1, _PASSED + 1):
-            for some in combinations(marks, count):
-                if sum(marks[cause] for cause in some) & _MASK == wanted:
-                    return some
+        """Which of these rows (`topic/partition/offset`, the newest last) are in this one and not in the other; none if
+        it would have to be one that is older than the newest 32."""
+        newest = list(causes)[-_NEWEST:]
+        older, newer = _sums(newest[: len(newest) // 2]), _sums(newest[len(newest) // 2 :])
+        for total, some in newer.items():
+            rest = older.get((self.sum - other.sum - total) & _MASK)
+            if rest is not None:
+                return (*rest, *some)
         return ()
+
+
+def _sums(causes: Iterable[str]) -> dict[int, tuple[str, ...]]:
+    """Each subset by its sum. Two halves of these meet in the middle: 65,536 sums stand for four billion subsets."""
+    found: dict[int, tuple[str, ...]] = {0: ()}
+    for cause in causes:
+        found |= {(total + mark(cause)) & _MASK: (*some, cause) for total, some in found.items()}
+    return found
 
 
 def place(row: Row) -> Place:
