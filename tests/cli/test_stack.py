@@ -213,7 +213,7 @@ def test_the_demo_needs_an_app_and_made_up_events(headrace: Headrace, orders: st
 def test_the_demo_sends_made_up_payments_and_ctrl_c_leaves_nothing_behind(tmp_path: Path, settings: Settings) -> None:
     home = tmp_path / "home"
     headrace = [sys.executable, "-m", "headrace", "--set", f"home={home}"]
-    demo_command = [*headrace, "demo", "--rate", "20"]
+    demo_command = [*headrace, "demo", "--app", "bank", "--rate", "20"]
     with subprocess.Popen(demo_command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as demo:
         try:
             assert demo.stdout is not None

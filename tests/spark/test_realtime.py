@@ -16,6 +16,7 @@ from headrace.base.errors import ModeRefused
 from headrace.base.ids import stable_id
 from headrace.log.broker import Broker
 from headrace.observe.snapshot import Counts
+from headrace.spark import profile
 from headrace.spark.query import Running
 from headrace.spark.session import Spark
 from tests.spark.flowing import Flowing, until, visit_on
@@ -53,14 +54,17 @@ def running(flowing: Flowing, interval: str) -> Iterator[Running]:
 
 @contextmanager
 def short_batches(spark: Spark) -> Iterator[None]:
-    """To see batches end; the session is shared."""
-    conf, name = spark.session.conf, "spark.sql.streaming.realTimeMode.minBatchDuration"
-    before = conf.get(name)
-    conf.set(name, "1000")
+    """To see batches end, and planned as in a session for real time; this one is shared."""
+    conf, rules = spark.session.conf, "spark.sql.optimizer.excludedRules"
+    wanted = {"spark.sql.streaming.realTimeMode.minBatchDuration": "1000", rules: profile.REALTIME[rules]}
+    before = {name: conf.get(name, None) for name in wanted}
+    for name, value in wanted.items():
+        conf.set(name, value)
     try:
         yield
     finally:
-        conf.set(name, before)
+        for name, value in before.items():
+            conf.unset(name) if value is None else conf.set(name, value)
 
 
 def test_r5_rows_pass_while_the_interval_lasts_and_duplicates_are_dropped_over_restarts(

@@ -36,7 +36,7 @@ _COMMON = {
     "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",
 }
 # A Python function on the real-time path needs every one of these, the list above off, and `useArrow=False`.
-_REALTIME = {
+REALTIME = {
     "spark.python.udf.pipelined.enabled": "true",
     "spark.sql.execution.python.udf.maxRecordsPerBatch": "1",
     "spark.sql.execution.python.udf.buffer.size": "4",
@@ -64,7 +64,7 @@ def spark_settings(settings: Settings, profile: Profile) -> dict[str, str]:
     }
     if master.startswith("local"):
         found |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    return found | (_REALTIME if profile == "realtime" else {})
+    return found | (REALTIME if profile == "realtime" else {})
 
 
 def jvm_options(settings: Settings, profile: Profile) -> list[str]:
