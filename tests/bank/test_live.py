@@ -112,7 +112,9 @@ def test_the_bank_decides_keeps_and_replays(
 
     # and nowhere is the number of a card
     assert len(numbers) == 40
-    places = [text for topic in topics.widths(broker) for text in _records(broker, topic)]
+    written = {topic.name for app in (decide, record) for topic in app.topics} & set(topics.widths(broker))
+    assert {"payments", "decisions.raw", "decision-log", "fraud.policy"} <= written
+    places = [text for topic in written for text in _records(broker, topic)]
     places += [file.read_bytes() for folder in (tmp_path, spark.log.parent) for file in _files(folder)]
     assert [number for number in numbers if any(number.encode() in text for text in places)] == []
 
