@@ -12,17 +12,13 @@ import argparse
 from pathlib import Path
 
 from rig import payments, spark
+from rig.history import read_through
 from rig.table import Line, Table
 
 import headrace as hr
 from headrace.base.ids import random_id
 from headrace.base.settings import Settings, load
 from headrace.log.broker import Broker
-from headrace.ops.run import make_topics
-from headrace.ops.stores import stores_of
-from headrace.plan.plan import build
-from headrace.spark.checkpoint import Checkpoint
-from headrace.spark.query import Job, Running
 from headrace.stack import stack
 
 LEAST = 20_000
@@ -41,21 +37,7 @@ def run(broker: Broker, settings: Settings, topic: str, stored: bool) -> str:
     if stored:
         spend.to(hr.postgres(name, key="card_id, window_start"))
         spend.to(hr.lake(name, partition="day(window_start)"))
-    plan = build(app)
-    (flow,) = plan.flows
-    make_topics(broker, plan, app.topics, lambda _: None)
-    job = Job(
-        plan=plan,
-        flow=flow,
-        mode="history",
-        broker=broker,
-        checkpoint=Checkpoint.of(settings.home, plan, flow),
-        stores=stores_of(flow, settings),
-    )
-    running = Running(spark.session(), job, lambda _: None)
-    running.wait()
-    if running.error:
-        raise running.error
+    read_through(app, broker, settings)
     return f"{name}-out"
 
 

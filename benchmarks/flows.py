@@ -12,22 +12,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rig import payments, spark
+from rig.history import read_through
 from rig.table import Line, Table
 
 import headrace as hr
 from headrace.base.ids import random_id
+from headrace.base.settings import Settings
 from headrace.log import topics
 from headrace.log.broker import Broker
 from headrace.model.topic import Topic
 from headrace.observe.snapshot import FlowSnapshot
-from headrace.ops.run import make_topics
-from headrace.plan.plan import build
-from headrace.spark.checkpoint import Checkpoint
-from headrace.spark.query import Job, Running
 
 LATENESS = "0 s"  # Spark corrects nothing either
 
@@ -50,27 +47,20 @@ RACES = (
 )
 
 
-def run_ours(broker: Broker, folder: Path, topic: str, number: int) -> dict[str, Any]:
+def run_ours(broker: Broker, settings: Settings, topic: str, number: int) -> dict[str, Any]:
     """The flow over all of the topic; what it told about its batches."""
     app = hr.App("bench", version=f"v{random_id()[:8]}")
     stream = app.stream(payments.payment(topic), disorder=payments.DISORDER)
     windows = stream.window(RACES[number].window(), lateness=LATENESS)
     out = f"{app.version}-out"
     windows.agg(spent=hr.sum("amount"), times=hr.count()).to(app.topic(out, partitions=payments.PARTITIONS))
-    plan = build(app)
-    (flow,) = plan.flows
-    make_topics(broker, plan, app.topics, lambda _: None)
     told: list[FlowSnapshot] = []
-    job = Job(plan=plan, flow=flow, mode="history", broker=broker, checkpoint=Checkpoint.of(folder, plan, flow))
-    running = Running(spark.session(), job, told.append)
-    running.wait()
-    if running.error:
-        raise running.error
+    read_through(app, broker, settings, told.append)
     batches = {s.batch: s for s in told if s.batch >= 0}
     return _told([s.rows for s in batches.values()], max(s.state_keys for s in batches.values()), out)
 
 
-def run_stock(broker: Broker, folder: Path, topic: str, number: int) -> dict[str, Any]:
+def run_stock(broker: Broker, settings: Settings, topic: str, number: int) -> dict[str, Any]:
     import pyspark.sql.functions as sf
 
     out = f"stock-{random_id()[:8]}"
@@ -90,7 +80,7 @@ def run_stock(broker: Broker, folder: Path, topic: str, number: int) -> dict[str
     )
     query = (
         written.writeStream.format("kafka").options(**kafka).option("topic", out).outputMode("append")
-        .option("checkpointLocation", str(folder / out)).trigger(availableNow=True).start()
+        .option("checkpointLocation", str(settings.home / out)).trigger(availableNow=True).start()
     )  # fmt: skip
     query.awaitTermination()
     batches = [p for p in query.recentProgress if p["numInputRows"]]
@@ -122,7 +112,7 @@ def main() -> None:
                     for name, worker, work in (("ours", ours, run_ours), ("stock", stock, run_stock)):
                         if name == "stock" and (given.no_stock or not race.native):
                             continue
-                        spent = worker.run(work, broker, settings.home, topic, number)
+                        spent = worker.run(work, broker, settings, topic, number)
                         spent.gave["written"] = payments.counted(broker, spent.gave["out"])
                         topics.delete(broker, spent.gave["out"])
                         if name not in best or spent.clock < best[name].clock:

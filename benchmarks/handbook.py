@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow.parquet as parquet
 from deltalake import DeltaTable
 from rig import payments, spark
+from rig.history import read_through
 from rig.table import Line, Table
 
 import headrace as hr
@@ -30,11 +31,6 @@ from headrace.base.settings import Settings
 from headrace.log import topics
 from headrace.log.broker import Broker
 from headrace.model.topic import Topic
-from headrace.ops.run import make_topics
-from headrace.ops.stores import stores_of
-from headrace.plan.plan import build
-from headrace.spark.checkpoint import Checkpoint
-from headrace.spark.query import Job, Running
 
 DAY = 86_400
 DAYS = (1, 7, 30)
@@ -127,22 +123,7 @@ def records(data: Data) -> Iterator[tuple[str, str, int]]:
 
 
 def run(broker: Broker, settings: Settings, name: str, more: bool) -> None:
-    """The app over all of history."""
-    plan = build(declared(name, more))
-    (flow,) = plan.flows
-    make_topics(broker, plan, (), lambda _: None)
-    job = Job(
-        plan=plan,
-        flow=flow,
-        mode="history",
-        broker=broker,
-        checkpoint=Checkpoint.of(settings.home, plan, flow),
-        stores=stores_of(flow, settings),
-    )
-    running = Running(spark.session(), job, lambda _: None)
-    running.wait()
-    if running.error:
-        raise running.error
+    read_through(declared(name, more), broker, settings)
 
 
 def over(data: Data, key: Any, values: Any, days: int, delay: int = 0) -> tuple[Any, Any]:

@@ -34,8 +34,7 @@ from headrace.log.read import read as messages
 from headrace.ops.run import run
 from headrace.spark.session import Spark
 from headrace.stack.stack import Addresses
-from tests.spark.flowing import until
-from tests.spark.test_realtime import short_batches
+from tests.spark.flowing import short_batches, until
 
 DAYS = 3
 KNOWN_AFTER = timedelta(hours=6)

@@ -24,9 +24,8 @@ from headrace.ops.replay import plan_replay, replay
 from headrace.ops.run import run
 from headrace.spark.session import Spark
 from tests.spark import mapped
-from tests.spark.flowing import until, visit_on
+from tests.spark.flowing import short_batches, until, visit_on
 from tests.spark.test_modes import visits
-from tests.spark.test_realtime import short_batches
 
 DAY = datetime(2020, 1, 1, 10, tzinfo=UTC)
 

@@ -23,6 +23,7 @@ from headrace.ops.run import make_topics
 from headrace.ops.stores import stores_of
 from headrace.plan.modes import Mode
 from headrace.plan.plan import build
+from headrace.spark import profile
 from headrace.spark.checkpoint import Checkpoint
 from headrace.spark.deciding import deciding
 from headrace.spark.query import Job, Running, Span, start
@@ -182,3 +183,18 @@ class Live:
             named[ordinal]: Counts(step=named[ordinal], **{"entered" if t == "in" else t: n for t, n in terms.items()})
             for ordinal, terms in self._totals.items()
         }
+
+
+@contextmanager
+def short_batches(spark: Spark) -> Iterator[None]:
+    """To see batches end, and planned as in a session for real time; this one is shared."""
+    conf, rules = spark.session.conf, "spark.sql.optimizer.excludedRules"
+    wanted = {"spark.sql.streaming.realTimeMode.minBatchDuration": "1000", rules: profile.REALTIME[rules]}
+    before = {name: conf.get(name, None) for name in wanted}
+    for name, value in wanted.items():
+        conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            conf.unset(name) if value is None else conf.set(name, value)

@@ -16,10 +16,9 @@ from headrace.base.errors import ModeRefused
 from headrace.base.ids import stable_id
 from headrace.log.broker import Broker
 from headrace.observe.snapshot import Counts
-from headrace.spark import profile
 from headrace.spark.query import Running
 from headrace.spark.session import Spark
-from tests.spark.flowing import Flowing, until, visit_on
+from tests.spark.flowing import Flowing, short_batches, until, visit_on
 
 DAY = datetime(2020, 1, 1, 10, tzinfo=UTC)
 
@@ -50,21 +49,6 @@ def running(flowing: Flowing, interval: str) -> Iterator[Running]:
     finally:
         found.stop()
     assert found.error is None
-
-
-@contextmanager
-def short_batches(spark: Spark) -> Iterator[None]:
-    """To see batches end, and planned as in a session for real time; this one is shared."""
-    conf, rules = spark.session.conf, "spark.sql.optimizer.excludedRules"
-    wanted = {"spark.sql.streaming.realTimeMode.minBatchDuration": "1000", rules: profile.REALTIME[rules]}
-    before = {name: conf.get(name, None) for name in wanted}
-    for name, value in wanted.items():
-        conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            conf.unset(name) if value is None else conf.set(name, value)
 
 
 def test_r5_rows_pass_while_the_interval_lasts_and_duplicates_are_dropped_over_restarts(
