@@ -1,6 +1,6 @@
-"""The decision on every payment, while the terminal waits: headrace run decide --realtime --twins 2.
+"""The decision on every payment, while the terminal waits: headrace run decide --realtime --twin 1, and --twin 2.
 
-One chain, three shuffles: what is known of the card, the terminal and the customer, the customer's profile, the figures
+One chain, four shuffles: what is known of the card, the terminal and the customer, the customer's profile, the figures
 made of it, and then what the published policy says. A payment is never decided twice by one twin.
 """
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import headrace as hr
@@ -16,16 +16,39 @@ import headrace as hr
 COMMAND = (sys.executable, "-m", "headrace")
 PATIENCE = 180.0
 GRACE = 30.0
+OFTEN, WITHIN = 3, 300.0
+"""A job that ends more often than this in so many seconds is given up."""
 _LOOK = 0.1
+_YIELDING = 19
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Job:
-    """A command that runs until it is stopped; what it says is in its log."""
+    """`headrace words...` until it is stopped; what it says is in its log. In a session of its own: a Ctrl-C at the
+    terminal is for us, we end it in order. One that `yields` gets the processor when others do not need it."""
 
     name: str
-    process: subprocess.Popen[bytes]
+    words: Sequence[str]
     log: Path
+    yields: bool = False
+    process: subprocess.Popen[bytes] = field(init=False)
+    ended: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.log.unlink(missing_ok=True)
+        self._start()
+
+    def _start(self) -> None:
+        with self.log.open("ab") as out:
+            self.process = subprocess.Popen(
+                [*COMMAND, *self.words],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        if self.yields:
+            os.setpriority(os.PRIO_PROCESS, self.process.pid, _YIELDING)
 
     def until(self, word: str, times: int = 1) -> str:
         """Waits until its log has a word so often; the line that has it first."""
@@ -44,6 +67,17 @@ class Job:
             said = self.log.read_text(errors="replace").splitlines()[-15:]
             raise hr.HeadraceError(f"{self.name} has ended", why="\n".join(said), fix=f"all it said is in {self.log}")
 
+    def keep(self) -> bool:
+        """Starts it again if it has ended, and says so; one that ends again and again raises with its last words."""
+        if self.process.poll() is None:
+            return False
+        now = time.monotonic()
+        self.ended = [*(at for at in self.ended if now - at < WITHIN), now]
+        if len(self.ended) > OFTEN:
+            self.check()
+        self._start()
+        return True
+
     def stop(self) -> None:
         """As Ctrl-C does; one that does not end is killed."""
         if self.process.poll() is None:
@@ -53,13 +87,3 @@ class Job:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-
-
-def start(name: str, words: Sequence[str], logs: Path) -> Job:
-    """Starts `headrace words...` in a session of its own: a Ctrl-C at the terminal is for us, we end it in order."""
-    log = logs / f"{name}.log"
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [*COMMAND, *words], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
-        )
-    return Job(name, process, log)

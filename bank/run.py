@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,11 +30,14 @@ HOUR = timedelta(minutes=1)
 """The hour of the batch job where somebody watches: the frauds there last seconds."""
 SETTLED = timedelta(seconds=15)
 """So old is a decision that is certainly in the lake."""
+DECIDE = ("run", "decide", "--realtime", "--interval", "2 min", "--twin")
 RUNS = {
-    "decide": ("run", "decide", "--realtime", "--twins", "2", "--interval", "30 s"),
-    "record": ("run", "record"),
+    "decide": (*DECIDE, "1"),
+    "record": ("run", "record", "--interval", "5 s"),
     "service": ("serve", "decide"),
+    "decide~2": (*DECIDE, "2"),
 }
+"""Each in a process of its own: a twin that is killed, or busy making its state safe, does not slow down the other."""
 
 Say = Callable[[str], None]
 
@@ -55,19 +58,24 @@ def run(rate: float, say: Say) -> None:
         if client.policy("fraud").current().active is None:
             client.policy("fraud").publish(policy(), note="the bank's first")
             say("published the rules and the model")
-        started = []
-        for name, words in RUNS.items():
-            started.append(jobs.start(name, words, home / "logs"))
-            undo.callback(started[-1].stop)
-            say(f"starting {' '.join(words)}")
-        for job in started[:2]:
-            job.until(": running")
-        page = started[2].until("page ").split()[-1]
-        started[2].until("ready")
+        started: dict[str, jobs.Job] = {}
+
+        def begin(name: str) -> None:
+            say(f"starting {' '.join(RUNS[name])}")
+            started[name] = jobs.Job(name, RUNS[name], home / "logs" / f"{name}.log", yields=name == "record")
+            undo.callback(started[name].stop)
+
+        *at_once, later = RUNS
+        for name in at_once:
+            begin(name)
+        page = started["service"].until("page ").split()[-1]
+        for name, word in (("decide", ": running"), ("record", ": running"), ("service", "ready")):
+            started[name].until(word)
         at, key = urlsplit(page), page.rpartition("key=")[2]
         place = (at.hostname or "", at.port or 80, key)
         say("waiting for the first decision")
-        _first_decision(Terminal(*place), started)
+        _first_decision(Terminal(*place), started.values())
+        begin(later)  # until now the first had the processor for itself
         say(_welcome(page, home, rate))
         stop = threading.Event()
         terminals = Terminals(*place)
@@ -80,14 +88,15 @@ def run(rate: float, say: Say) -> None:
             threading.Thread(target=work, daemon=True).start()
         try:
             while not stop.wait(1):
-                for job in started:
-                    job.check()
+                for job in started.values():
+                    if job.keep():
+                        say(f"{job.name} had ended, and is started again; see {job.log}")
         except KeyboardInterrupt:
             say("\nstopping")
     say("stopped; the data stays, and `make run` goes on where this left off")
 
 
-def _first_decision(terminal: Terminal, started: list[jobs.Job]) -> None:
+def _first_decision(terminal: Terminal, started: Collection[jobs.Job]) -> None:
     """Until the flow answers in time: at the first start it loads the customers for an interval."""
     first = next(Traffic(SEED).live(lambda: datetime.now(UTC)))
     while True:

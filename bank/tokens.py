@@ -10,6 +10,10 @@ _LETTERS = str.maketrans("0123456789", "ghijklmnop")
 """A token has no digits, so that whoever searches for card numbers finds none that is not one."""
 
 
+def letters(hexadecimal: str) -> str:
+    return hexadecimal.translate(_LETTERS)
+
+
 def token(number: str, secret: bytes | None = None) -> str:
     """The token of a card number: the same for the same secret, and nobody without it can tell the number.
 
@@ -17,7 +21,7 @@ def token(number: str, secret: bytes | None = None) -> str:
     True
     """
     digits = "".join(filter(str.isdigit, number))
-    return "card-" + hmac.new(secret or _secret(), digits.encode(), hashlib.sha256).hexdigest()[:24].translate(_LETTERS)
+    return "card-" + letters(hmac.new(secret or _secret(), digits.encode(), hashlib.sha256).hexdigest()[:24])
 
 
 def last4(number: str) -> str:

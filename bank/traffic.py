@@ -19,6 +19,7 @@ from bank.events import Customer, Label, Payment
 from bank.fraud import LIFE, WATCHED, WAYS, Deed, Thieves
 from bank.people import Holder, customer, holders
 from bank.places import HOMES, Terminal, terminals
+from bank.tokens import letters
 
 SEED = 2026
 CARDS, TERMINALS = 5_000, 10_000
@@ -112,7 +113,7 @@ class Traffic:
                 _, _, way, deed = heapq.heappop(deeds)
             else:
                 way, deed = "", self._usual(self.random.choices(self.holders, cum_weights=weights)[0])
-            yield _made(f"p-{at:%Y%m%d-%H%M%S-%f}-{number}", deed, way, at)
+            yield _made(f"p-{letters(f'{int(at.timestamp() * 1e6):x}')}-{number}", deed, way, at)
 
     def _day(self, morning: datetime) -> Iterator[tuple[datetime, Deed]]:
         """What the holders do on a day. One in a hundred spends it in another city."""

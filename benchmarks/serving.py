@@ -101,9 +101,18 @@ class Load:
 
     async def _call(self, payment: Payment, due: float, seen: Seen) -> None:
         body = msgspec.json.encode(payment)
-        reader, writer = self._free.pop() if self._free else await asyncio.open_connection(self._host, self._port)
-        writer.write(self._head + str(len(body)).encode() + b"\r\n\r\n" + body)
-        head = await reader.readuntil(b"\r\n\r\n")
+        request = self._head + str(len(body)).encode() + b"\r\n\r\n" + body
+        while True:
+            kept = bool(self._free)
+            reader, writer = self._free.pop() if kept else await asyncio.open_connection(self._host, self._port)
+            try:
+                writer.write(request)
+                head = await reader.readuntil(b"\r\n\r\n")
+                break
+            except (asyncio.IncompleteReadError, ConnectionError):  # kept for so long that the service has closed it
+                writer.close()
+                if not kept:
+                    raise
         length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
         answer = await reader.readexactly(length)
         seen.take(int(head[9:12]), answer, perf_counter() - due)

@@ -160,9 +160,15 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
     * to read gets none. */
   private def grouped(slices: Seq[Slice], before: Long, now: Long): Array[InputPartition] = {
     val places = broker.asking(broker.topics()).places
-    val tasks = spec.tasks.getOrElse(spark.sparkContext.defaultParallelism).max(1)
+    val tasks = spec.tasks.getOrElse(cores).max(1)
     val shares = slices.groupBy(s => places.indexOf(s.place) % tasks).toSeq.sortBy(_._1)
     shares.collect { case (_, share) if share.exists(s => s.to > s.from) => Share(share.toArray, before, now): InputPartition }.toArray
+  }
+
+  /** Real-time mode has more slots than cores, since its tasks never end: each of ours would keep threads awake. */
+  private def cores: Int = {
+    val slots = spark.sparkContext.defaultParallelism
+    if (spark.sparkContext.isLocal) slots.min(Runtime.getRuntime.availableProcessors) else slots
   }
 
   override def createReaderFactory(): PartitionReaderFactory = new LogReaders(spec, run, learned)
@@ -194,6 +200,7 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
   // -- real-time mode: one long batch; where it ended is what its tasks say
 
   override def planInputPartitions(start: Offset): Array[InputPartition] = broker.asking {
+    Thread.currentThread.setPriority(Thread.MIN_PRIORITY) // it plans beside a twin whose rows somebody waits for
     val prev = start.asInstanceOf[LogOffset]
     val parts = withNew(prev.parts, checked(prev).places, System.currentTimeMillis)
     val after = settledAfter(prev)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from bank import jobs
 
 def test_a_job_is_known_by_what_it_says_and_its_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADRACE__HOME", str(tmp_path / "home"))
-    job = jobs.start("settings", ("config", "--json"), tmp_path)
+    job = jobs.Job("settings", ("config", "--json"), tmp_path / "settings.log")
     assert str(tmp_path / "home") in job.until(str(tmp_path / "home"))
     job.process.wait()
     with pytest.raises(hr.HeadraceError, match="settings has ended"):
@@ -20,3 +21,19 @@ def test_a_job_is_known_by_what_it_says_and_its_end_is_told(tmp_path: Path, monk
     with pytest.raises(hr.HeadraceError, match="has ended"):
         job.until("what it never says")
     job.stop()  # twice is harmless
+
+
+def test_a_job_that_was_killed_is_started_again_until_it_happens_too_often(tmp_path: Path) -> None:
+    job = jobs.Job("tail", ("explain", "bank"), tmp_path / "explain.log", yields=True)
+    assert not job.keep()
+    for _ in range(jobs.OFTEN):
+        first = job.process
+        first.kill()
+        first.wait()
+        assert job.keep()
+        assert job.process.pid != first.pid
+        assert os.getpriority(os.PRIO_PROCESS, job.process.pid) > 0
+    job.process.kill()
+    job.process.wait()
+    with pytest.raises(hr.HeadraceError, match="has ended"):
+        job.keep()

@@ -13,6 +13,7 @@ from bank.sample import KNOWN_AFTER, events
 from bank.tokens import token
 from bank.traffic import Made, Traffic
 from headrace.base.clock import HandClock
+from headrace.serve.card_numbers import holds_card_number
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -52,6 +53,7 @@ def test_live_frauds_last_seconds_and_are_told_of_later() -> None:
     assert set(kinds) == {"", "large", "terminal", "stolen", "travel", "guessing"}
     assert kinds["stolen"] >= 10
     assert len({one.payment.payment_id for one in made}) == len(made)
+    assert not any(holds_card_number(msgspec.to_builtins(one.payment)) for one in made)  # or the service refuses it
 
     sent = list(islice(events(7, now), 4000))
     paid = {one.payment_id: one for one in sent if not hasattr(one, "fraud")}

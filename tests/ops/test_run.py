@@ -121,15 +121,46 @@ def test_twins_write_every_row_under_one_id_and_one_goes_on_without_the_other(
         send(broker, event, [visit(3)])
         until(lambda: [4] in told().values(), every=0.1)
         assert second.snapshot.state == "running"
+    with (
+        short_batches(spark),
+        run(app, at_home, mode="realtime", twin=2, interval="2 s", spark=spark, tell=seen.append) as running,
+    ):
+        assert [flow.snapshot.name for flow in running.flows] == [f"{topic}~2"]
+        send(broker, event, [visit(4)])
+        until(lambda: [5] in told().values(), every=0.1)  # it goes on where it was
     assert {s.name for s in seen} == {topic, f"{topic}~2"}
     kept = [one.name for one in find(at_home)]
     assert kept == [f"site/v1/{topic}", f"site/v1/{topic}~2"]
 
 
-@pytest.mark.parametrize(("mode", "twins", "why"), [("live", 2, "twins are for real time"), ("realtime", 0, "none")])
-def test_twins_that_make_no_sense_are_refused(at_home: Settings, topic: str, mode: Any, twins: int, why: str) -> None:
+@pytest.mark.parametrize(
+    ("mode", "asked", "why"),
+    [
+        ("live", {"twins": 2}, "twins are for real time"),
+        ("live", {"twin": 1}, "twins are for real time"),
+        ("realtime", {"twins": 0}, "none"),
+        ("realtime", {"twin": 0}, "no twin 0"),
+        ("realtime", {"twins": 2, "twin": 2}, "both"),
+    ],
+)
+def test_twins_that_make_no_sense_are_refused(
+    at_home: Settings, topic: str, mode: Any, asked: dict[str, int], why: str
+) -> None:
     with pytest.raises(UsageError, match=why):
-        run(site(topic), at_home, mode=mode, twins=twins)
+        run(site(topic), at_home, mode=mode, **asked)  # type: ignore[arg-type]
+
+
+def test_batches_begin_at_the_pace_that_was_asked_for(
+    spark: Spark, broker: Broker, at_home: Settings, topic: str
+) -> None:
+    send(broker, visit_on(topic), [])
+    seen: list[FlowSnapshot] = []
+    with run(site(topic), at_home, interval="7 s", spark=spark, tell=seen.append):
+        until(lambda: any(one.state == "running" for one in seen), every=0.1)
+        (query,) = spark.session.streams.active
+        assert query._jsq.streamingQuery().trigger().toString() == "ProcessingTimeTrigger(7000)"
+    with pytest.raises(ModeRefused, match="less than nothing"):
+        run(site(topic), at_home, interval="-1 s", spark=spark)
 
 
 def test_a_replay_writes_whole_results_from_its_start_on_into_topics_of_its_own(

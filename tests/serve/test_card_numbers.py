@@ -48,6 +48,8 @@ def test_digits_in_disguise_are_found(body: bytes) -> None:
         "4111111111111112",  # the check digit is wrong
         "p-20261115190000123456",  # longer than any card
         "2026-11-15T19:00:00.123456Z",
+        "20261115-221434-63281",  # its check digit is right
+        1763244874121,  # milliseconds since 1970: as well
         52.520006612345,
         "411111111111",
         10**400,

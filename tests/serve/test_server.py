@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -17,6 +18,7 @@ from headrace.base.ids import random_id
 from headrace.base.settings import Settings
 from headrace.log.broker import Broker
 from headrace.model.service import Service
+from headrace.serve.server import _listen
 from headrace.stack import stack as embedded
 from tests.log.paying import until
 from tests.serve.asking import KEY, Caller, deciding, decision, made, on_log, payment, serving, write, write_bytes
@@ -55,6 +57,15 @@ def test_what_cannot_be_read_is_passed_over(desk: Caller, service: Service, brok
     until(lambda: desk.metric("headrace_unreadable_total") == before + len(broken))
     assert desk.decide(payment("u-2")).body["decision"] == "allow"
     assert desk.call("GET", "/reviews").status == 200
+
+
+def test_an_answer_does_not_wait_for_the_acknowledgement_of_its_head() -> None:
+    with (
+        _listen("127.0.0.1", 0) as listening,
+        socket.create_connection(listening.getsockname()),
+        listening.accept()[0] as accepted,
+    ):
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_timings_say_where_the_time_went(desk: Caller) -> None:

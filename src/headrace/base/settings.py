@@ -53,6 +53,7 @@ KNOWN: tuple[Setting, ...] = (
     Setting("spark.master", "local[*]", "where Spark runs: local[*], spark://..., yarn, k8s://..."),
     Setting("spark.driver_memory", "2g", "heap of the Spark driver"),
     Setting("spark.shuffle_partitions", 2, "partitions of keyed state at the first start; then `checkpoint rescale`"),
+    Setting("live.interval", "0 s", "how often a batch begins; 0 s: as soon as the one before it is done"),
     Setting("realtime.interval", "5 min", "how often a real-time flow makes its state safe: rows of one are redone"),
     Setting("state.growth_percent", 100, "state that grew by more than so much is worth a word, ..."),
     Setting("state.growth_over", "1 h", "... if it did so within this time, ..."),

@@ -30,7 +30,10 @@ def run(
     name: Name,
     realtime: Annotated[bool, typer.Option("--realtime", help="Milliseconds instead of micro-batches.")] = False,
     twins: Annotated[int, typer.Option(help="Real time: copies of each flow; the first answer counts.")] = 1,
-    interval: Annotated[str | None, typer.Option(help="Real time: how often state is made safe; 5 min.")] = None,
+    twin: Annotated[int | None, typer.Option(help="Real time: this copy alone; the others in other processes.")] = None,
+    interval: Annotated[
+        str | None, typer.Option(help="How often a batch begins; in real time, how often state is made safe (5 min).")
+    ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget the app's state and begin anew.")] = False,
     json: Json = False,
 ) -> None:
@@ -45,6 +48,7 @@ def run(
         ctx.obj,
         mode="realtime" if realtime else "live",
         twins=twins,
+        twin=twin,
         interval=interval,
         fresh=fresh,
         say=talk,

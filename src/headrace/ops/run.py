@@ -15,7 +15,7 @@ from headrace.log.broker import Broker
 from headrace.model.app import App
 from headrace.model.topic import Topic
 from headrace.observe.growth import Limits
-from headrace.observe.snapshot import FlowSnapshot
+from headrace.observe.snapshot import FlowSnapshot, twin_name
 from headrace.ops import endpoints
 from headrace.ops.stores import stores_of
 from headrace.plan import modes
@@ -77,34 +77,36 @@ def run(
     *,
     mode: Mode = "live",
     twins: int = 1,
+    twin: int | None = None,
     interval: str | None = None,
     fresh: bool = False,
     spark: Spark | None = None,
     say: Say = lambda _: None,
     tell: Tell = lambda _: None,
 ) -> AppRun:
-    """Starts an app from where it stopped; `fresh` forgets its state and begins anew. In real time: `interval` is how
-    often state is made safe, and `twins` that many copies of each flow, which do so one after the other."""
-    _check_twins(twins, mode)
+    """Starts an app from where it stopped; `fresh` forgets its state and begins anew. `interval` is how often a batch
+    begins, and in real time how often state is made safe; `twins` are copies of each flow, which do so in turns;
+    `twin`: only this one, the others run in processes of their own."""
+    copies = _copies(twins, twin, mode)
     plan = build(app)
     for flow in plan.flows:  # before anything is asked whether it is there
         modes.check(flow, mode)
     broker = endpoints.broker(settings)
-    every = interval or settings.text("realtime.interval")
+    every = interval or settings.text(f"{mode}.interval")
     jobs = [
         Job(
             plan=plan,
             flow=flow,
             mode=mode,
             broker=broker,
-            checkpoint=Checkpoint.of(settings.home, plan, flow, twin=twin),
+            checkpoint=Checkpoint.of(settings.home, plan, flow, twin=copy),
             stores=stores_of(flow, settings),
             interval=every,
-            twin=twin,
-            delay=duration(every) * (twin - 1) / twins,
+            twin=copy,
+            delay=duration(every) * place / len(copies),
         )
         for flow in plan.flows
-        for twin in range(1, twins + 1)
+        for place, copy in enumerate(copies)
     ]
     make_topics(broker, plan, app.topics, say)
     if fresh:
@@ -130,7 +132,8 @@ def launch(
                     store.open(job.id)
                 finally:
                     store.close()
-        began = spark or start_spark(settings, profile=_PROFILE[mode], app_name=plan.app, tell=say)
+        name = twin_name(plan.app, min(job.twin for job in jobs))
+        began = spark or start_spark(settings, profile=_PROFILE[mode], app_name=name, tell=say)
         running = AppRun(plan, began, owns_spark=spark is None)
         undo.callback(running.close)
         limits = growth_limits(settings)
@@ -140,15 +143,23 @@ def launch(
     return running
 
 
-def _check_twins(twins: int, mode: Mode) -> None:
+def _copies(twins: int, twin: int | None, mode: Mode) -> list[int]:
+    """The numbers of the twins that run here."""
     if twins < 1:
         raise UsageError(f"{twins} twins are none", fix="--twins 2")
-    if twins > 1 and mode != "realtime":
+    if twin is not None and twin < 1:
+        raise UsageError(f"there is no twin {twin}", fix="--twin 1, and in another process --twin 2")
+    if twin is not None and twins > 1:
+        raise UsageError(
+            "both --twins and --twin", fix="--twins 2 for two in this process, --twin 2 for the second alone"
+        )
+    if (twins > 1 or twin is not None) and mode != "realtime":
         raise UsageError(
             "twins are for real time",
             why="every row comes from each of them, under one id; live, rows come exactly once",
-            fix="add --realtime, or leave --twins out",
+            fix="add --realtime, or leave them out",
         )
+    return list(range(1, twins + 1)) if twin is None else [twin]
 
 
 def growth_limits(settings: Settings) -> Limits:

@@ -8,6 +8,8 @@ from typing import Any
 _WORTH_A_LOOK = re.compile(rb"\\u|\d[eE]|\d(?:[ -]?\d){12}")
 _DIGITS = re.compile(r"\d(?:[ -]?\d)*")
 _SHORTEST, _LONGEST = 13, 19
+_ISSUED = re.compile("2[2-7]|[3-6]|8[12]")
+"""How numbers of cards begin. Times do not: neither those of this century nor seconds since 1970 and their parts."""
 
 
 def worth_a_look(body: bytes) -> bool:
@@ -56,8 +58,8 @@ def _in_groups(groups: list[str]) -> bool:
 
 
 def _is_card_number(digits: str) -> bool:
-    """Length and the check digit of Luhn; one number in ten of that length passes by chance."""
-    if not _SHORTEST <= len(digits) <= _LONGEST:
+    """Length, issuer and the check digit of Luhn, which one number in ten has by chance."""
+    if not _SHORTEST <= len(digits) <= _LONGEST or not _ISSUED.match(digits):
         return False
     total = 0
     for place, digit in enumerate(map(int, reversed(digits))):

@@ -6,22 +6,24 @@ stateful steps and Python functions are stages. Every row says which step it goe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import and_
 from typing import Any
 
 import pyspark.sql.functions as sf
 
 from headrace.expr import Expr
+from headrace.expr.nodes import Ref
 from headrace.expr.types import Columns
 from headrace.model import declared
 from headrace.model.changing import Changing
 from headrace.plan.plan import Exit, Flow, Plan, Step
 from headrace.spark import stored
-from headrace.spark.chain import DEAD, EXIT, PORTS, Chain, entering, given, values_of
+from headrace.spark.chain import DEAD, EXIT, PORTS, Chain, ddl, entering, given, values_of
 from headrace.spark.columns import column, fault
+from headrace.spark.lets import Lets
 from headrace.spark.letters import RECORD, grave, letter, no_record
 from headrace.spark.routes import CHAIN, Gate, Route, Rows, routed
 from headrace.spark.stages import GIVING, staged
@@ -47,17 +49,21 @@ class Compiler:
     def records(self, source: Any) -> Any:
         """From the source's frame, watermark set, to a row per record to write: topic, key, value, time, headers; and
         where there are stores, to a row per row of theirs, in columns after these."""
-        frame = routed(source, self._from_source())
+        frame = self._routed(source, self._from_source)
         same = {name: sf.col(name) for name in CHAIN}  # the same for all routes: what is not changed needs no CASE
         for level in range(1, self.flow.levels + 1):
             steps = [s for s in self.flow.steps if s.staged and s.level == level]
             frame = staged(self.chain, self.plan, self.flow, steps, frame, self.home, self.arrival)
-            frame = routed(frame, [self._onward(level, same), *self._from_stage(steps, same)])
+            frame = self._routed(frame, partial(self._from_stage, steps, same), self._onward(level, same))
         return self._encoded(frame)
+
+    def _routed(self, frame: Any, routes: Callable[[Lets], list[Route]], *others: Route) -> Any:
+        lets = Lets()
+        return routed(frame, [*others, *routes(lets)], lets)
 
     # -- routes
 
-    def _from_source(self) -> list[Route]:
+    def _from_source(self, lets: Lets) -> list[Route]:
         meta = {
             "time": sf.col("time"),
             "before": sf.col("before"),
@@ -74,13 +80,13 @@ class Compiler:
             gone = row.isNull() if isinstance(step.node, declared.ReadTable) else None
             values = {c.name: row[c.name] for c in step.node.columns}
             rows = Rows(origin=here & ~dead, values=values, columns=step.node.columns, meta=meta, gone=gone)
-            first, *others = _copies(self._walk(step, "rows", rows))
+            first, *others = _copies(self._walk(lets, step, "rows", rows))
             routes += [replace(first, gates=(self._tally(step, "used"), *first.gates)), *others]
         return routes
 
-    def _from_stage(self, steps: list[Step], same: dict[str, Any]) -> list[Route]:
+    def _from_stage(self, steps: list[Step], same: dict[str, Any], lets: Lets) -> list[Route]:
         meta = {name: same[name] for name in ("time", "before", "src", "part", "off", "id")}
-        views = Views(self.chain, self.flow, same, self._dead, self._walk)
+        views = Views(self.chain, self.flow, same, self._dead, partial(self._walk, lets))
         routes: list[Route] = []
         for step in steps:
             if isinstance(step.node, Changing):
@@ -88,27 +94,37 @@ class Compiler:
                 continue
             for port, columns in step.ports:
                 here = (sf.col("step") == step.ordinal) & (sf.col("port") == PORTS[port])
-                values, packed = self._given(step.node, port, columns)
-                rows = Rows(origin=here, values=values, columns=columns, meta=meta, packed=packed)
-                found = _copies(self._walk(step, port, rows))
+                rows = self._given(lets, step.node, port, Rows(origin=here, values={}, columns=columns, meta=meta))
+                found = _copies(self._walk(lets, step, port, rows))
                 if isinstance(step.node, declared.Decided):  # which has no kernel that would count
                     found[0] = replace(found[0], gates=(self._tally(step, "used"), *found[0].gates))
                 routes += found
         return routes
 
-    def _given(self, node: declared.Node, port: str, columns: Columns) -> tuple[dict[str, Any], Any]:
-        """A port's columns, and the payload if it holds just these: kernels of joins and patterns give what the columns
-        are made of, those of features what they were asked for too."""
+    def _given(self, lets: Lets, node: declared.Node, port: str, rows: Rows) -> Rows:
+        """A port's rows with their columns, and the payload if it holds just these: kernels of joins and patterns give
+        what the columns are made of, those of features what they were asked for too."""
+        columns = rows.columns
         if not isinstance(node, GIVING) or (isinstance(node, declared.Featured) and not node.computed(0)):
-            return self.chain.fields(columns), sf.col("payload")
-        raw = self.chain.fields(given(node, port))
+            return replace(rows, values=self._unpacked(lets, rows, columns), depth=1, packed=sf.col("payload"))
+        raw = self._unpacked(lets, rows, given(node, port))
+        rows = replace(rows, values={c.name: raw[c.name] for c in columns if c.name in raw}, depth=1)
         if isinstance(node, declared.Featured):
-            return {c.name: raw[c.name] for c in columns}, None
+            return rows
         if isinstance(node, declared.Enriched) and port == "late":
-            values = {c.name: raw[f"{node.names[0]}.{c.name}"] for c in node.of.columns}
-        else:
-            values = {name: column(value, raw) for name, value in node.values}
-        return values | {c.name: raw[c.name] for c in columns if c.name not in values}, None
+            return replace(
+                rows, values=rows.values | {c.name: raw[f"{node.names[0]}.{c.name}"] for c in node.of.columns}
+            )
+        values = self._let(lets, rows, {name: column(value, raw) for name, value in node.values})
+        return replace(rows, values=rows.values | values, depth=2)
+
+    def _unpacked(self, lets: Lets, rows: Rows, columns: Columns) -> dict[str, Any]:
+        return lets.keep(0, rows.origin, self.chain.unpacked(ddl(columns)), [c.name for c in columns])
+
+    def _let(self, lets: Lets, rows: Rows, values: dict[str, Any]) -> dict[str, Any]:
+        """Values made of a row's columns, each computed once."""
+        made = sf.struct(*(value.alias(name) for name, value in values.items()))
+        return lets.keep(rows.depth, rows.origin, made, values)
 
     def _onward(self, level: int, same: dict[str, Any]) -> Route:
         """Rows that are bound for exits or later stages go on as they are."""
@@ -116,7 +132,7 @@ class Compiler:
         bound = (sf.col("step") >= EXIT) | sf.col("step").isin(later) if later else sf.col("step") >= EXIT
         return Route(origin=bound, columns=same)
 
-    def _walk(self, step: Step, port: str, rows: Rows) -> Iterator[Route]:
+    def _walk(self, lets: Lets, step: Step, port: str, rows: Rows) -> Iterator[Route]:
         """Follows a port's rows through stateless steps up to stages and exits."""
         for reader, number in self.flow.readers(step.ordinal, port):
             node = reader.node
@@ -124,24 +140,30 @@ class Compiler:
                 id = self.chain.numbered(rows.meta["id"], sf.lit(number)) if node.numbered else rows.meta["id"]
                 gate = self._gate(reader, rows, [])
                 passed = replace(rows, gates=(*rows.gates, gate), meta=rows.meta | {"id": id})
-                yield from self._walk(reader, "rows", passed)
+                yield from self._walk(lets, reader, "rows", passed)
             elif isinstance(node, declared.Filter):
                 gate = self._gate(reader, rows, [node.condition], passes=column(node.condition, rows.values))
-                yield from self._walk(reader, "rows", replace(rows, gates=(*rows.gates, gate)))
-            elif isinstance(node, declared.Project):
-                gate = self._gate(reader, rows, [value for _, value in node.values])
-                values = {name: column(value, rows.values) for name, value in node.values}
-                passed = replace(rows, gates=(*rows.gates, gate), values=values, columns=node.columns, packed=None)
-                yield from self._walk(reader, "rows", passed)
-            elif isinstance(node, declared.LookedUp):
-                gate = self._gate(reader, rows, list(node.on))
-                values = self._looked_up(node, rows)
-                passed = replace(rows, gates=(*rows.gates, gate), values=values, columns=node.columns, packed=None)
-                yield from self._walk(reader, "rows", passed)
+                yield from self._walk(lets, reader, "rows", replace(rows, gates=(*rows.gates, gate)))
+            elif isinstance(node, (declared.Project, declared.LookedUp)):
+                yield from self._walk(lets, reader, "rows", self._reshaped(lets, reader, node, rows))
             else:
                 yield self._into(reader, number, rows)
         for leaving in self.flow.leaving(step.ordinal, port):
             yield self._out(leaving, rows)
+
+    def _reshaped(self, lets: Lets, step: Step, node: declared.Project | declared.LookedUp, rows: Rows) -> Rows:
+        """Behind a step that gives other columns."""
+        if isinstance(node, declared.LookedUp):
+            gate = self._gate(step, rows, list(node.on))
+            values = self._looked_up(node, rows)
+        else:
+            gate = self._gate(step, rows, [value for _, value in node.values])
+            values = {name: column(value, rows.values) for name, value in node.values}
+        depth = rows.depth
+        if not (isinstance(node, declared.Project) and all(isinstance(value, Ref) for _, value in node.values)):
+            values, depth = self._let(lets, rows, values), depth + 1
+        gates = (*rows.gates, gate)
+        return replace(rows, gates=gates, values=values, columns=node.columns, depth=depth, packed=None)
 
     def _looked_up(self, node: declared.LookedUp, rows: Rows) -> dict[str, Any]:
         """The columns that come out, of a row and what a static table has for it."""

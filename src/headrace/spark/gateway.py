@@ -92,6 +92,7 @@ def launch(*, classpath: list[Path], options: list[str], log: Path) -> Gateway:
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=output, stderr=output, env=environment, start_new_session=True
         )
+        _as_patient_as_we_are(process.pid)
         try:
             while not told.exists():
                 if process.poll() is not None:
@@ -105,6 +106,13 @@ def launch(*, classpath: list[Path], options: list[str], log: Path) -> Gateway:
             if process.stdin is not None:
                 process.stdin.close()
             raise
+
+
+def _as_patient_as_we_are(pid: int) -> None:
+    """Under `nice`: Linux can weigh sessions against each other first, and processes only within theirs."""
+    with suppress(OSError):
+        if (patience := os.getpriority(os.PRIO_PROCESS, 0)) > 0:
+            Path(f"/proc/{pid}/autogroup").write_text(str(patience))
 
 
 def _connect(info: IO[bytes]) -> Any:

@@ -45,7 +45,12 @@ REALTIME = {
     # several columns use: for a flow of thirty figures a minute instead of seconds. One row more costs little.
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.CollapseProject",
 }
+# What Spark generates from long expressions has methods that the JVM would never compile, only interpret.
+_LONG_METHODS = "-XX:-DontCompileHugeMethods"
 _QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # half the CPU at start, at the price of throughput
+# Who plans the next interval (jvm/LogStream.scala) and who compiles yield to those that rows wait for. The numbers are
+# Linux's, up to 19 for the most patient.
+_YIELDING_JVM = ("-XX:ThreadPriorityPolicy=1", "-XX:JavaPriority1_To_OSPriority=10", "-XX:CompilerThreadPriority=5")
 # A real-time query holds one slot per task of all its stages for as long as it runs: threads, not cores.
 _REALTIME_MASTER = "local[64]"
 
@@ -69,4 +74,5 @@ def spark_settings(settings: Settings, profile: Profile) -> dict[str, str]:
 
 def jvm_options(settings: Settings, profile: Profile) -> list[str]:
     """What the JVM itself is started with."""
-    return [f"-Xmx{settings.text('spark.driver_memory')}", *(_QUICK_JVM if profile == "test" else ())]
+    own = {"test": _QUICK_JVM, "realtime": _YIELDING_JVM}.get(profile, ())
+    return [f"-Xmx{settings.text('spark.driver_memory')}", _LONG_METHODS, *own]

@@ -93,13 +93,19 @@ class Job:
     only_stores: bool = False  # topics get nothing, not even dead letters: they have it
     span: Span = Span()
     max_records: int | None = None
-    interval: str = "5 min"  # how often a real-time query makes its state safe
+    interval: str = "0 s"  # how often a batch begins; in real time: how often state is made safe
     twin: int = 1
     delay: timedelta = timedelta(0)  # before the first start: twins do not end their intervals together
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         modes.check(self.flow, self.mode)
+        if duration(self.interval) < timedelta(0):
+            raise ModeRefused(
+                f"an interval of {show(duration(self.interval))} is less than nothing",
+                why="it says how often a batch begins",
+                fix='say "10 s", or leave it out: then one begins as soon as the one before it is done',
+            )
 
     @property
     def id(self) -> str:
@@ -174,7 +180,7 @@ def start(spark: Spark, job: Job, known: frozenset[str] | None = None) -> Any:
 
 
 _TRIGGERS: dict[str, Callable[[Any, Job], Any]] = {
-    "live": lambda writer, _: writer.trigger(processingTime="0 seconds"),
+    "live": lambda writer, job: writer.trigger(processingTime=f"{millis(job.interval)} milliseconds"),
     "history": lambda writer, _: writer.trigger(availableNow=True),
     "realtime": lambda writer, job: writer.trigger(realTime=f"{millis(job.interval)} milliseconds"),
 }

@@ -14,6 +14,7 @@ from typing import Any
 import pyspark.sql.functions as sf
 
 from headrace.expr.types import Columns as Schema
+from headrace.spark.lets import Lets
 
 CHAIN = ("step", "port", "key", "time", "before", "src", "part", "off", "id", "payload")
 """Where a row goes (step, port), its key text, its event time and the watermark before the batch, its place in the
@@ -35,12 +36,14 @@ class Gate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Rows of one port on their way through stateless steps: the gates they passed, their columns now."""
+    """Rows of one port on their way through stateless steps: the gates they passed, their columns now, and how many
+    layers of lets lie below these."""
 
     origin: Any
     values: dict[str, Any]
     columns: Schema
     meta: dict[str, Any]
+    depth: int = 0
     gates: tuple[Gate, ...] = ()
     packed: Any = None  # all of them in one column, if they came so and have not changed
     gone: Any = None  # of a table's versions: whether it is a tombstone
@@ -56,8 +59,9 @@ class Route:
     copy: int = 0  # 0 for an origin's first reader, 1 for the second, ...
 
 
-def routed(frame: Any, routes: Sequence[Route]) -> Any:
-    """The frame with every row sent along its routes; rows on none are gone."""
+def routed(frame: Any, routes: Sequence[Route], lets: Lets) -> Any:
+    """The frame with every row sent along its routes, which may use the lets; rows on none are gone."""
+    frame = lets.onto(frame)
     copies = 1 + max(route.copy for route in routes)
     if copies > 1:
         frame = frame.select("*", sf.explode(sf.array(*(sf.lit(n) for n in range(copies)))).alias("_copy"))

@@ -13,7 +13,6 @@ Fetch = Callable[[str], Sequence[Path]]  # the jars of a group, in place and ver
 # A class data archive would save another 0.5 s, for 50 MB of disk per Java and 2 s at the first stop: not worth it.
 _FLAGS = (
     "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
     "-XX:+ExitOnOutOfMemoryError",
     "-XX:-UsePerfData",  # no files in /tmp
     "-Xms64m",
