@@ -19,7 +19,7 @@ GRACE = 30.0
 OFTEN, WITHIN = 3, 300.0
 """A job that ends more often than this in so many seconds is given up."""
 _LOOK = 0.1
-_YIELDING = 19
+_YIELDING = 10
 
 
 @dataclass(slots=True)
