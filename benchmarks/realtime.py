@@ -109,8 +109,7 @@ def main() -> None:
         with Sender(broker, Card, acks=1) as sender:
             sender.send_many(Card(f"card-{n}", "DK", datetime(2026, 1, 1, tzinfo=UTC)) for n in range(KEYS))
         checkpoint = Checkpoint.of(settings.home, plan, flow)
-        job = Job(plan=plan, flow=flow, mode="realtime", broker=broker, checkpoint=checkpoint, interval="5 min")
-        query = start(spark, job)
+        query = start(spark, Job(plan=plan, flow=flow, mode="realtime", broker=broker, checkpoint=checkpoint))
         spawn, ends = get_context("spawn"), []
         for work, arguments in ((send, (given.rate,)), (read, ())):
             here, there = spawn.Pipe()

@@ -80,6 +80,9 @@ class Span:
     time_ends: datetime | bool = True
 
 
+PACE: dict[Mode, str] = {"live": "0 s", "history": "0 s", "realtime": "5 min"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """All that a flow's query is made of."""
@@ -93,19 +96,23 @@ class Job:
     only_stores: bool = False  # topics get nothing, not even dead letters: they have it
     span: Span = Span()
     max_records: int | None = None
-    interval: str = "0 s"  # how often a batch begins; in real time: how often state is made safe
+    interval: str = ""  # how often a batch begins; in real time: how often state is made safe; "": as PACE has it
     twin: int = 1
     delay: timedelta = timedelta(0)  # before the first start: twins do not end their intervals together
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         modes.check(self.flow, self.mode)
-        if duration(self.interval) < timedelta(0):
+        if self.pace < timedelta(0):
             raise ModeRefused(
-                f"an interval of {show(duration(self.interval))} is less than nothing",
+                f"an interval of {show(self.pace)} is less than nothing",
                 why="it says how often a batch begins",
                 fix='say "10 s", or leave it out: then one begins as soon as the one before it is done',
             )
+
+    @property
+    def pace(self) -> timedelta:
+        return duration(self.interval or PACE[self.mode])
 
     @property
     def id(self) -> str:
@@ -180,9 +187,9 @@ def start(spark: Spark, job: Job, known: frozenset[str] | None = None) -> Any:
 
 
 _TRIGGERS: dict[str, Callable[[Any, Job], Any]] = {
-    "live": lambda writer, job: writer.trigger(processingTime=f"{millis(job.interval)} milliseconds"),
+    "live": lambda writer, job: writer.trigger(processingTime=f"{millis(job.pace)} milliseconds"),
     "history": lambda writer, _: writer.trigger(availableNow=True),
-    "realtime": lambda writer, job: writer.trigger(realTime=f"{millis(job.interval)} milliseconds"),
+    "realtime": lambda writer, job: writer.trigger(realTime=f"{millis(job.pace)} milliseconds"),
 }
 
 
@@ -190,9 +197,9 @@ def _check_interval(spark: Spark, job: Job) -> None:
     """Spark would refuse it too, each time it is started anew."""
     allowed = spark.session.conf.get("spark.sql.streaming.realTimeMode.minBatchDuration")  # "5000ms", or set: "5000"
     least = timedelta(milliseconds=int(allowed.removesuffix("ms")))
-    if duration(job.interval) < least:
+    if job.pace < least:
         raise ModeRefused(
-            f"a real-time interval of {show(duration(job.interval))} is too short",
+            f"a real-time interval of {show(job.pace)} is too short",
             why=f"at its end rows wait until the state is safe; Spark allows no less than {show(least)}",
             fix=f'say "{show(least)}" or more; rows do not wait for the interval to end',
         )
