@@ -20,6 +20,7 @@ OFTEN, WITHIN = 3, 300.0
 """A job that ends more often than this in so many seconds is given up."""
 _LOOK = 0.1
 _YIELDING = 10
+"""How nice a job is that nobody waits for."""
 
 
 @dataclass(slots=True)

@@ -24,6 +24,7 @@ from bank.decide import decide
 from bank.policy import policy
 from bank.sample import events
 from bank.terminals import Terminal, Terminals
+from bank.tokens import letters
 from bank.traffic import SEED, Traffic
 
 HOUR = timedelta(minutes=1)
@@ -97,12 +98,12 @@ def run(rate: float, say: Say) -> None:
 
 
 def _first_decision(terminal: Terminal, started: Collection[jobs.Job]) -> None:
-    """Until the flow answers in time: at the first start it loads the customers for an interval."""
+    """Until the flow answers in time: it starts cold, and has the customers to load."""
     first = next(Traffic(SEED).live(lambda: datetime.now(UTC)))
     while True:
         now = datetime.now(UTC)
         hello = msgspec.structs.replace(
-            first.payment, payment_id=f"hello-{uuid4().hex}", amount=hr.money("0.01"), at=now
+            first.payment, payment_id=f"hello-{letters(uuid4().hex)}", amount=hr.money("0.01"), at=now
         )
         if terminal.ask(hello).get("degraded") is False:
             return terminal.close()

@@ -11,6 +11,7 @@ _LETTERS = str.maketrans("0123456789", "ghijklmnop")
 
 
 def letters(hexadecimal: str) -> str:
+    """The same number without digits: what has none is never taken for a card's."""
     return hexadecimal.translate(_LETTERS)
 
 

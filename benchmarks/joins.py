@@ -170,10 +170,6 @@ def _kernel(bench: Bench, race: Race, checkpoint: Path) -> Spent:
     return took
 
 
-def _native(bench: Bench, race: Race, checkpoint: Path) -> Spent:
-    return _timed(bench, race.native(bench), checkpoint)
-
-
 def _link(files: Path, folder: Path) -> None:
     for file in files.glob("*.parquet"):
         (folder / file.name).hardlink_to(file)

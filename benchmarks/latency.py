@@ -33,7 +33,8 @@ from headrace.model.topic import Topic
 from headrace.ops.run import make_topics
 from headrace.plan.plan import build
 from headrace.spark.checkpoint import Checkpoint
-from headrace.spark.query import Job, start
+from headrace.spark.job import Job
+from headrace.spark.query import start
 from headrace.spark.session import start as start_spark
 
 WINDOW = timedelta(seconds=1)

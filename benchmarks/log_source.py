@@ -22,8 +22,8 @@ from headrace.log.broker import Broker
 from headrace.plan.plan import build
 from headrace.spark.checkpoint import Checkpoint
 from headrace.spark.clients import java_client
+from headrace.spark.job import Job
 from headrace.spark.log import read_log
-from headrace.spark.query import Job
 
 TOPIC = "payments"
 

@@ -29,7 +29,8 @@ from headrace.observe.snapshot import FlowSnapshot
 from headrace.ops.run import make_topics
 from headrace.plan.plan import build
 from headrace.spark.checkpoint import Checkpoint
-from headrace.spark.query import Job, Running
+from headrace.spark.job import Job
+from headrace.spark.running import Running
 from headrace.spark.session import Spark
 from headrace.spark.session import start as start_spark
 

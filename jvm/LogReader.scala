@@ -16,8 +16,8 @@ import org.apache.spark.unsafe.types.UTF8String
 case class Slice(place: Place, from: Long, to: Long, top: Long, seen: Long)
 
 /** What one task reads. `before`: the watermark of the batch before. `now` judges the future: fixed when planned, so that
-  * a replay judges alike, or LogStream.LiveClock. */
-case class Share(slices: Array[Slice], before: Long, now: Long) extends InputPartition
+  * a replay judges alike, or LogStream.LiveClock. `end`: when a real-time batch is over, by the clock. */
+case class Share(slices: Array[Slice], before: Long, now: Long, end: Long = Long.MaxValue) extends InputPartition
 
 /** Where a real-time task stopped; what it learned comes by the accumulator. */
 case class Stop(next: Seq[(Place, Long)]) extends PartitionOffset
@@ -61,10 +61,10 @@ class LogReader(spec: LogSpec, run: String, share: Share, learned: Learned) exte
     false
   }
 
-  /** False ends the batch for this task, so it is given only when the time is over. */
+  /** False ends the batch for this task, so it is given only when the time is over: Spark's, or sooner its own. */
   override def nextWithTimeout(ms: java.lang.Long): RecordStatus = {
     failed = true
-    val till = System.nanoTime + ms * 1000000L
+    val till = System.nanoTime + math.min(ms, share.end - System.currentTimeMillis) * 1000000L
     while (log.next(ends, math.max(0L, (till - System.nanoTime) / 1000000L))) {
       val now = System.currentTimeMillis
       seen(log.at) = now

@@ -33,9 +33,15 @@ case object Latest extends Start
 case class FromTime(ms: Long) extends Start
 case class FromOffsets(of: Map[(String, Int), Long]) extends Start
 
+/** When real-time batches end: by the clock, so that twins do not end theirs together, whenever each was started.
+  * Milliseconds. */
+case class Interval(every: Long, phase: Long) {
+  def endAfter(now: Long): Long = now + every - math.floorMod(now - phase, every)
+}
+
 /** `endOfInput`: where time goes when a bounded run has read everything, in ms, and never beyond; None: it stays. */
 case class LogSpec(topics: Array[TopicSpec], start: Start, until: Start, aligned: Boolean, maxRecords: Long,
-                   endOfInput: Option[Long], tasks: Option[Int], kafka: Map[String, String]) {
+                   endOfInput: Option[Long], interval: Option[Interval], tasks: Option[Int], kafka: Map[String, String]) {
 
   def consumer(more: (String, String)*): KafkaConsumer[Array[Byte], Array[Byte]] = LogSpec.consumer(kafka, more: _*)
 
@@ -89,6 +95,7 @@ object LogSpec {
       aligned = o.path("aligned").asBoolean(false),
       maxRecords = number(o.path("max_records")).getOrElse(Long.MaxValue),
       endOfInput = number(o.path("end_of_input")).orElse(Option.when(o.path("end_of_input").asBoolean(false))(Frontier.End)),
+      interval = Option.when(o.has("interval"))(o.get("interval")).map(i => Interval(i.get("every_ms").asLong, i.get("phase_ms").asLong)),
       tasks = number(o.path("tasks")).map(_.toInt),
       kafka = kafka.toMap)
   }

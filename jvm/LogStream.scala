@@ -158,11 +158,11 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
 
   /** Few tasks, each with a fixed share of the partitions, since a task costs more than a partition; a share with nothing
     * to read gets none. */
-  private def grouped(slices: Seq[Slice], before: Long, now: Long): Array[InputPartition] = {
+  private def grouped(slices: Seq[Slice], before: Long, now: Long, end: Long = Long.MaxValue): Array[InputPartition] = {
     val places = broker.asking(broker.topics()).places
     val tasks = spec.tasks.getOrElse(cores).max(1)
     val shares = slices.groupBy(s => places.indexOf(s.place) % tasks).toSeq.sortBy(_._1)
-    shares.collect { case (_, share) if share.exists(s => s.to > s.from) => Share(share.toArray, before, now): InputPartition }.toArray
+    shares.collect { case (_, share) if share.exists(s => s.to > s.from) => Share(share.toArray, before, now, end): InputPartition }.toArray
   }
 
   /** Real-time mode has more slots than cores, since its tasks never end: each of ours would keep threads awake. */
@@ -210,7 +210,7 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
     val slices = parts.toSeq.collect { case (p, x) if x.loading || !load =>
       Slice(p, x.to, if (load) x.load else Long.MaxValue, after.tops.getOrElse(p, None), x.seen)
     }
-    grouped(slices, prev.watermark, LiveClock)
+    grouped(slices, prev.watermark, LiveClock, spec.interval.map(_.endAfter(System.currentTimeMillis)).getOrElse(Long.MaxValue))
   }
 
   override def mergeOffsets(stops: Array[PartitionOffset]): Offset = broker.asking {

@@ -8,30 +8,17 @@ import headrace as hr
 from headrace.base.settings import Settings
 from headrace.log.broker import Broker
 from headrace.observe.snapshot import FlowSnapshot
-from headrace.ops.run import make_topics
-from headrace.ops.stores import stores_of
+from headrace.ops.run import job_of, launch, make_topics
 from headrace.plan.plan import build
-from headrace.spark.checkpoint import Checkpoint
-from headrace.spark.query import Job, Running
 from rig import spark
 
 
 def read_through(
     app: hr.App, broker: Broker, settings: Settings, tell: Callable[[FlowSnapshot], None] = lambda _: None
 ) -> None:
-    """Runs the app's one flow until everything is read and closed."""
+    """Runs the app until everything is read and closed."""
     plan = build(app)
-    (flow,) = plan.flows
     make_topics(broker, plan, app.topics, lambda _: None)
-    job = Job(
-        plan=plan,
-        flow=flow,
-        mode="history",
-        broker=broker,
-        checkpoint=Checkpoint.of(settings.home, plan, flow),
-        stores=stores_of(flow, settings),
-    )
-    running = Running(spark.session(), job, tell)
-    running.wait()
-    if running.error:
-        raise running.error
+    jobs = [job_of(plan, flow, settings, "history") for flow in plan.flows]
+    with launch(plan, jobs, settings, mode="history", spark=spark.session(), say=lambda _: None, tell=tell) as run:
+        run.wait()

@@ -24,7 +24,7 @@ def test_a_job_is_known_by_what_it_says_and_its_end_is_told(tmp_path: Path, monk
 
 
 def test_a_job_that_was_killed_is_started_again_until_it_happens_too_often(tmp_path: Path) -> None:
-    job = jobs.Job("tail", ("explain", "bank"), tmp_path / "explain.log", yields=True)
+    job = jobs.Job("explain", ("explain", "bank"), tmp_path / "explain.log", yields=True)
     assert not job.keep()
     for _ in range(jobs.OFTEN):
         first = job.process

@@ -13,7 +13,7 @@ from headrace.log.broker import Broker
 from headrace.plan.plan import build
 from headrace.reference.frontier import Watermark
 from headrace.spark.checkpoint import Checkpoint
-from headrace.spark.query import Job
+from headrace.spark.job import Job
 from headrace.spark.session import Spark
 from tests.properties import DEPTH
 

@@ -133,6 +133,25 @@ def test_twins_write_every_row_under_one_id_and_one_goes_on_without_the_other(
     assert kept == [f"site/v1/{topic}", f"site/v1/{topic}~2"]
 
 
+def test_twins_that_start_together_end_their_intervals_apart(
+    spark: Spark, broker: Broker, at_home: Settings, topic: str
+) -> None:
+    every, ended = timedelta(seconds=8), dict[int, datetime]()
+    app = hr.App("site")
+    app.stream(visit_on(topic), disorder="0 s").to(app.topic(f"{topic}-out", partitions=1))
+    ensure(broker, Topic(name=topic, partitions=1))
+
+    def seen(snapshot: FlowSnapshot) -> None:
+        if snapshot.batch >= 1:  # the first may have been a short one
+            ended.setdefault(snapshot.twin, snapshot.at)
+
+    with short_batches(spark), run(app, at_home, mode="realtime", twins=2, interval="8 s", spark=spark, tell=seen):
+        until(lambda: len(ended) == 2, every=0.1)
+
+    apart = abs(ended[1] - ended[2]) % every
+    assert every / 4 < apart < every * 3 / 4
+
+
 @pytest.mark.parametrize(
     ("mode", "asked", "why"),
     [

@@ -16,7 +16,9 @@ from headrace.plan.modes import Mode
 from headrace.plan.plan import Plan, build
 from headrace.reference.engine import Engine
 from headrace.spark.checkpoint import Checkpoint
-from headrace.spark.query import Job, Running, start
+from headrace.spark.job import Job
+from headrace.spark.query import start
+from headrace.spark.running import Running
 from headrace.spark.session import Spark
 from tests.spark.flowing import until
 from tests.spark.recorded import Written, expected, schedule, written

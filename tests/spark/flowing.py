@@ -26,7 +26,9 @@ from headrace.plan.plan import build
 from headrace.spark import profile
 from headrace.spark.checkpoint import Checkpoint
 from headrace.spark.deciding import deciding
-from headrace.spark.query import Job, Running, Span, start
+from headrace.spark.job import Job, Span
+from headrace.spark.query import start
+from headrace.spark.running import Running
 from headrace.spark.session import Spark
 from headrace.spark.storing import storing
 

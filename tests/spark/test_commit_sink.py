@@ -24,7 +24,8 @@ from headrace.log.broker import Broker
 from headrace.log.read import read
 from headrace.spark import commits
 from headrace.spark.commits import commits_topic
-from headrace.spark.query import Running, check_master, start
+from headrace.spark.query import check_master, start
+from headrace.spark.running import Running
 from headrace.spark.session import Spark
 from headrace.stack import stack as embedded
 from tests.spark.flowing import Flowing, until, visit_on

@@ -14,7 +14,7 @@ from headrace.base.errors import ModeRefused
 from headrace.log import policy as log
 from headrace.log.broker import Broker
 from headrace.spark.deciding import check_master
-from headrace.spark.query import Running
+from headrace.spark.running import Running
 from headrace.spark.session import Spark
 from tests.spark.flowing import Flowing, until, visit_on
 from tests.steps.boosted import model
@@ -79,7 +79,7 @@ def test_in_real_time_the_next_rows_go_by_the_new_policy_and_a_broken_one_is_kep
         until(lambda: len(flowing.rows(f"{topic}-said")) == len(sent), every=0.05)
         return flowing.rows(f"{topic}-said")[-1]
 
-    running = Running(spark, flowing.job("realtime", interval="10 min"), lambda _: None)
+    running = Running(spark, flowing.job("realtime", pace=timedelta(minutes=10)), lambda _: None)
     try:
         first = said_next()
         assert (first["decision"], first["reasons"]) == ("decline", ["nothing is published"])

@@ -16,7 +16,8 @@ from headrace.log.broker import Broker
 from headrace.log.read import read
 from headrace.plan.modes import MODES, Mode
 from headrace.spark.checkpoint import Checkpoint
-from headrace.spark.query import Job, Running, Span
+from headrace.spark.job import Job, Span
+from headrace.spark.running import Running
 from headrace.spark.session import Spark
 from tests.spark.flowing import Flowing, until, visit_on
 

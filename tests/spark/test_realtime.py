@@ -12,11 +12,12 @@ import pytest
 
 import headrace as hr
 from headrace.base.clock import rfc3339
+from headrace.base.duration import duration
 from headrace.base.errors import ModeRefused
 from headrace.base.ids import stable_id
 from headrace.log.broker import Broker
 from headrace.observe.snapshot import Counts
-from headrace.spark.query import Running
+from headrace.spark.running import Running
 from headrace.spark.session import Spark
 from tests.spark.flowing import Flowing, short_batches, until, visit_on
 
@@ -43,7 +44,7 @@ def counted(run: Running) -> dict[str, Counts]:
 
 @contextmanager
 def running(flowing: Flowing, interval: str) -> Iterator[Running]:
-    found = Running(flowing.spark, flowing.job("realtime", interval=interval), lambda _: None)
+    found = Running(flowing.spark, flowing.job("realtime", pace=duration(interval)), lambda _: None)
     try:
         yield found
     finally:
@@ -68,7 +69,8 @@ def test_r5_rows_pass_while_the_interval_lasts_and_duplicates_are_dropped_over_r
 
     # then after a break-off they come again (at least once), under the ids they had
     with short_batches(spark), running(flowing, "2 s") as second:
-        until(lambda: len(set(flowing.ids(f"{topic}-once"))) == 10 and second.snapshot.batch >= 0, every=0.1)
+        until(lambda: counted(second).get("once", NOTHING).entered == 15, every=0.1)  # in an interval that has ended
+        assert len(set(flowing.ids(f"{topic}-once"))) == 10
         flowing.send(*visits[5:], partition=1)
         until(lambda: {row["visit"] for row in read("once")} == {visit.visit for visit in visits}, every=0.1)
         until(lambda: counted(second).get("once", NOTHING).entered == 30)
@@ -173,7 +175,7 @@ def test_r5_an_interval_that_spark_does_not_allow_is_refused_once(
 ) -> None:
     flowing = Flowing(spark, broker, tmp_path, declared(visit_on(topic), topic))
 
-    run = Running(spark, flowing.job("realtime", interval="2 s"), lambda _: None)
+    run = Running(spark, flowing.job("realtime", pace=timedelta(seconds=2)), lambda _: None)
 
     assert run.wait(timedelta(seconds=60))
     assert isinstance(run.error, ModeRefused)

@@ -8,7 +8,7 @@ from pathlib import Path
 import headrace as hr
 from headrace.log.broker import Broker
 from headrace.spark.session import Spark
-from tests.spark.flowing import Flowing
+from tests.spark.flowing import Flowing, visit_on
 
 
 def test_d3_a_step_with_two_readers_counts_its_rows_once(
@@ -41,20 +41,15 @@ def test_d3_a_step_with_two_readers_counts_its_rows_once(
 def test_what_steps_compute_from_each_other_is_computed_once(
     spark: Spark, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
-    @hr.event(topic=topic, key="card", time="at")
-    class Payment:
-        card: str
-        amount: int
-        at: datetime
-
+    visit = visit_on(topic)
     app = hr.App("doubled")
-    doubled = app.stream(Payment, disorder="0 s").dedup("card", within="1 h")
-    for _ in range(24):  # written out, 16 million times the amount, and its faults
-        doubled = doubled.select("card, amount + amount as amount")
-    doubled.to(app.topic(f"{topic}-out"), key="card")
+    doubled = app.stream(visit, disorder="0 s").dedup("visit", within="1 h")
+    for _ in range(24):  # written out, 16 million times the money, and its faults
+        doubled = doubled.select("page, spent + spent as spent")
+    doubled.to(app.topic(f"{topic}-out"), key="page")
     flowing = Flowing(spark, broker, tmp_path, app)
 
     with flowing.live() as live:
-        live.batch(Payment("c1", 3, datetime(2026, 11, 3, tzinfo=UTC)))
+        live.batch(visit("v1", "home", datetime(2026, 11, 3, tzinfo=UTC), 3))
 
-    assert [row["amount"] for row in flowing.rows(f"{topic}-out")] == [3 * 2**24]
+    assert [row["spent"] for row in flowing.rows(f"{topic}-out")] == [3 * 2**24]

@@ -22,7 +22,8 @@ from headrace.base.errors import StoreUnreachable, TableMismatch
 from headrace.base.settings import Settings, load
 from headrace.log.broker import Broker
 from headrace.ops.run import run
-from headrace.spark.query import Running, start
+from headrace.spark.query import start
+from headrace.spark.running import Running
 from headrace.spark.session import Spark
 from headrace.spark.storing import storing
 from headrace.stack import stack as embedded

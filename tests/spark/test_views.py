@@ -9,7 +9,7 @@ from pathlib import Path
 import headrace as hr
 from headrace.log.broker import Broker
 from headrace.log.produce import Producer
-from headrace.spark.query import Running
+from headrace.spark.running import Running
 from headrace.spark.session import Spark
 from tests.spark.bench import Bench
 from tests.spark.flowing import until

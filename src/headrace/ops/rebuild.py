@@ -21,7 +21,7 @@ from headrace.plan.plan import Exit, Flow, Plan, build, topic_of
 from headrace.spark.checkpoint import Checkpoint
 from headrace.spark.checkpoint_files import Planned, SparkFiles, read_planned
 from headrace.spark.commits import last_written, take_over
-from headrace.spark.query import Job, Span, id_of
+from headrace.spark.job import Job, Span, id_of
 from headrace.spark.session import Spark
 
 

@@ -10,12 +10,10 @@ from headrace.model.app import App
 from headrace.model.output import beside
 from headrace.model.topic import Topic
 from headrace.ops import endpoints
-from headrace.ops.run import AppRun, Say, Tell, launch, make_topics
-from headrace.ops.stores import stores_of
+from headrace.ops.run import AppRun, Say, Tell, job_of, launch, make_topics
 from headrace.plan.horizon import horizon
 from headrace.plan.plan import Plan, build
-from headrace.spark.checkpoint import Checkpoint
-from headrace.spark.query import Job, Span
+from headrace.spark.job import Span
 from headrace.spark.session import Spark
 
 
@@ -55,18 +53,7 @@ def replay(
     targets = (leaving.target for flow in plan.flows for leaving in flow.exits)
     make_topics(broker, plan, (target for target in targets if isinstance(target, Topic)), say)
     span = Span(start=chosen.read_from, until=chosen.until, emit_from=chosen.start)
-    jobs = [
-        Job(
-            plan=plan,
-            flow=flow,
-            mode="history",
-            broker=broker,
-            checkpoint=Checkpoint.of(settings.home, plan, flow),
-            stores=stores_of(flow, settings),
-            span=span,
-        )
-        for flow in plan.flows
-    ]
+    jobs = [job_of(plan, flow, settings, "history", span=span) for flow in plan.flows]
     return launch(plan, jobs, settings, mode="history", spark=spark, say=say, tell=tell)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import Any
 
 from headrace.base.duration import duration
 from headrace.base.errors import HeadraceError, UsageError
@@ -20,10 +21,11 @@ from headrace.ops import endpoints
 from headrace.ops.stores import stores_of
 from headrace.plan import modes
 from headrace.plan.modes import Mode
-from headrace.plan.plan import Plan, build
+from headrace.plan.plan import Flow, Plan, build
 from headrace.spark.checkpoint import Checkpoint
+from headrace.spark.job import Job
 from headrace.spark.profile import Profile
-from headrace.spark.query import Job, Running
+from headrace.spark.running import Running
 from headrace.spark.session import Spark
 from headrace.spark.session import start as start_spark
 
@@ -92,22 +94,8 @@ def run(
     for flow in plan.flows:  # before anything is asked whether it is there
         modes.check(flow, mode)
     broker = endpoints.broker(settings)
-    every = interval or settings.text(f"{mode}.interval")
-    jobs = [
-        Job(
-            plan=plan,
-            flow=flow,
-            mode=mode,
-            broker=broker,
-            checkpoint=Checkpoint.of(settings.home, plan, flow, twin=copy),
-            stores=stores_of(flow, settings),
-            interval=every,
-            twin=copy,
-            delay=duration(every) * place / len(copies),
-        )
-        for flow in plan.flows
-        for place, copy in enumerate(copies)
-    ]
+    pace = duration(interval or settings.text(f"{mode}.interval"))
+    jobs = [job_of(plan, flow, settings, mode, twin=copy, pace=pace) for flow in plan.flows for copy in copies]
     make_topics(broker, plan, app.topics, say)
     if fresh:
         for job in jobs:
@@ -115,6 +103,13 @@ def run(
         if again := [e.target.label for job in jobs for e in job.flow.exits if not (e.stored and e.key)]:
             say(f"begins anew: all rows of the log go to {', '.join(again)} once more, after those that are there")
     return launch(plan, jobs, settings, mode=mode, spark=spark, say=say, tell=tell)
+
+
+def job_of(plan: Plan, flow: Flow, settings: Settings, mode: Mode, *, twin: int = 1, **more: Any) -> Job:
+    """A flow's job where the settings say that broker, stores and checkpoint are. `more`: as Job has it."""
+    broker, checkpoint = endpoints.broker(settings), Checkpoint.of(settings.home, plan, flow, twin=twin)
+    stores = stores_of(flow, settings)
+    return Job(plan=plan, flow=flow, mode=mode, broker=broker, checkpoint=checkpoint, stores=stores, twin=twin, **more)
 
 
 def launch(

@@ -115,16 +115,16 @@ class Compiler:
             return replace(
                 rows, values=rows.values | {c.name: raw[f"{node.names[0]}.{c.name}"] for c in node.of.columns}
             )
-        values = self._let(lets, rows, {name: column(value, raw) for name, value in node.values})
-        return replace(rows, values=rows.values | values, depth=2)
+        made = self._let(lets, rows, {name: column(value, raw) for name, value in node.values})
+        return replace(made, values=rows.values | made.values)
 
     def _unpacked(self, lets: Lets, rows: Rows, columns: Columns) -> dict[str, Any]:
         return lets.keep(0, rows.origin, self.chain.unpacked(ddl(columns)), [c.name for c in columns])
 
-    def _let(self, lets: Lets, rows: Rows, values: dict[str, Any]) -> dict[str, Any]:
-        """Values made of a row's columns, each computed once."""
+    def _let(self, lets: Lets, rows: Rows, values: dict[str, Any]) -> Rows:
+        """Rows of values made of their columns, each computed once."""
         made = sf.struct(*(value.alias(name) for name, value in values.items()))
-        return lets.keep(rows.depth, rows.origin, made, values)
+        return replace(rows, values=lets.keep(rows.depth, rows.origin, made, values), depth=rows.depth + 1)
 
     def _onward(self, level: int, same: dict[str, Any]) -> Route:
         """Rows that are bound for exits or later stages go on as they are."""
@@ -155,15 +155,13 @@ class Compiler:
         """Behind a step that gives other columns."""
         if isinstance(node, declared.LookedUp):
             gate = self._gate(step, rows, list(node.on))
-            values = self._looked_up(node, rows)
+            made = self._let(lets, rows, self._looked_up(node, rows))
         else:
             gate = self._gate(step, rows, [value for _, value in node.values])
             values = {name: column(value, rows.values) for name, value in node.values}
-        depth = rows.depth
-        if not (isinstance(node, declared.Project) and all(isinstance(value, Ref) for _, value in node.values)):
-            values, depth = self._let(lets, rows, values), depth + 1
-        gates = (*rows.gates, gate)
-        return replace(rows, gates=gates, values=values, columns=node.columns, depth=depth, packed=None)
+            moved = all(isinstance(value, Ref) for _, value in node.values)  # there is nothing to compute
+            made = replace(rows, values=values) if moved else self._let(lets, rows, values)
+        return replace(made, gates=(*rows.gates, gate), columns=node.columns, packed=None)
 
     def _looked_up(self, node: declared.LookedUp, rows: Rows) -> dict[str, Any]:
         """The columns that come out, of a row and what a static table has for it."""

@@ -6,7 +6,7 @@ compute from each other would be computed hundreds of times per row, and planned
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ class Lets:
 
     layers: list[list[Any]] = field(default_factory=list)
 
-    def keep(self, depth: int, here: Any, struct: Any, names: Mapping[str, Any] | list[str]) -> dict[str, Any]:
+    def keep(self, depth: int, here: Any, struct: Any, names: Iterable[str]) -> dict[str, Any]:
         """A struct for rows that are `here`, made of layers below `depth`; its fields as they are read from there."""
         while len(self.layers) <= depth:
             self.layers.append([])
