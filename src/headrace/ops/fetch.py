@@ -1,4 +1,4 @@
-"""Fetching what the wheels do not hold: the jars, verified, and the kernels, compiled; once per user."""
+"""Fetching what the wheels do not hold: the jars, verified, the kernels, compiled, their classes, archived; once."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from headrace.base.settings import Settings
+from headrace.spark import archive
 from headrace.spark.kernels import kernels_jar
 from headrace.stack import jars
 from headrace.stack.jars import Progress, silent
@@ -27,4 +28,6 @@ def fetch(
         for group in (*NEEDED, *(CONNECT if connect else ()))
         for file in jars.fetch(group, settings.cache, tell=tell, progress=progress)
     ]
-    return [*found, kernels_jar(settings.cache, tell=tell)]
+    kernels = kernels_jar(settings.cache, tell=tell)
+    archive.make(settings, tell=tell)
+    return [*found, kernels]

@@ -23,7 +23,7 @@ _OPENED = (
     *("sun.security.action", "sun.util.calendar"),
 )
 # What Spark's own launcher passes, less `--add-modules=jdk.incubator.vector`: the Java in the wheel has no such module.
-_SPARK_OPTIONS = (
+SPARK_OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
     "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
@@ -68,15 +68,19 @@ class Gateway:
             self.py4j.shutdown()
 
 
+def class_path(ours: list[Path]) -> str:
+    """Our jars, then all of Spark's."""
+    return os.pathsep.join([*map(str, ours), f"{pyspark_jars()}/*"])
+
+
 def launch(*, classpath: list[Path], options: list[str], log: Path) -> Gateway:
     """Starts the JVM and connects; raises JvmEnded if it does not come up."""
     log.parent.mkdir(parents=True, exist_ok=True)
     if log.exists() and log.stat().st_size > _LARGEST_LOG:
         log.replace(log.with_name(log.name + ".1"))
     spark_home = pyspark_jars().parent
-    paths = os.pathsep.join([*map(str, classpath), f"{pyspark_jars()}/*"])
     logging = [f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}", f"-Dheadrace.log={log}"]
-    command = [str(find_java()), "-cp", paths, *_SPARK_OPTIONS, *logging, *options]
+    command = [str(find_java()), "-cp", class_path(classpath), *SPARK_OPTIONS, *logging, *options]
     command += ["org.apache.spark.deploy.SparkSubmit", "pyspark-shell"]
     with tempfile.TemporaryDirectory(prefix="headrace-gateway-") as folder, log.open("ab") as output:
         told = Path(folder) / "connection"

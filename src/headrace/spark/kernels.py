@@ -32,7 +32,7 @@ def kernels_jar(cache: Path, *, tell: Callable[[str], None] = jars.silent, files
     jar = cache / "kernels" / f"{_fingerprint(files, libraries)}.jar"
     if not jar.exists():
         jar.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(jar.parent):
+        with alone(jar.parent):
             if not jar.exists():  # another process may have compiled it while we waited
                 tell(f"compiling {len(files)} Scala files, once")
                 _compile(files, libraries, jar)
@@ -71,7 +71,8 @@ def _compile(files: list[Path], libraries: list[Path], jar: Path) -> None:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path) -> Iterator[None]:
+    """One process at a time."""
     with (folder / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from headrace.base.errors import UsageError
 from headrace.base.settings import Settings
+from headrace.spark import archive
 from headrace.spark.gateway import Gateway, JvmEnded, launch
 from headrace.spark.kernels import kernels_jar
 from headrace.spark.profile import Profile, jvm_options, spark_settings
@@ -99,9 +100,10 @@ def start(
     log.parent.mkdir(parents=True, exist_ok=True)
     if not conf["spark.master"].startswith("local"):
         conf["spark.jars"] = ",".join(map(str, classpath))  # executors on other machines have their own class path
+    told = [*jvm_options(settings, profile), *archive.options(settings.cache, classpath)]
     tell(f"starting Spark ({conf['spark.master']})")
     try:
-        gateway = launch(classpath=classpath, options=jvm_options(settings, profile), log=log)
+        gateway = launch(classpath=classpath, options=told, log=log)
     except JvmEnded as ended:
         raise translate(ended, log, alive=False) from None
     try:

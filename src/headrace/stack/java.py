@@ -38,15 +38,20 @@ def find_java(prefer: Prefer | None = None) -> Path:
     )
 
 
-@cache
 def version(java: Path) -> int | None:
     """The major version that `java -version` reports; None if it does not run."""
+    found = _VERSION.search(release(java))
+    return int(found.group(1)) if found else None
+
+
+@cache
+def release(java: Path) -> str:
+    """What `java -version` says; nothing if it does not run."""
     try:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return None
-    found = _VERSION.search(done.stderr + done.stdout)
-    return int(found.group(1)) if found and done.returncode == 0 else None
+        return ""
+    return done.stderr + done.stdout if done.returncode == 0 else ""
 
 
 def _home() -> list[Path]:
