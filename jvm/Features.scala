@@ -4,7 +4,8 @@
   * these times that have come so far, itself included if there is no delay; what comes later changes no vector that was
   * told. A silence of `ttl` cuts: nothing before it is known after it.
   * Rows are kept while a row that is not late can ask for them: it is not older than W - lateness. Rows of other inputs
-  * are only remembered: one is late when no row can ask for it any more. */
+  * are only remembered: one is late when no row can ask for it any more. Of a window in tiles (Tiles.scala) those older
+  * than W - lateness are put into their tiles: no row that comes is older, so all are told of the whole of them. */
 package headrace.steps
 
 import java.util.ArrayList
@@ -19,14 +20,17 @@ import org.apache.spark.unsafe.types.UTF8String
   * `place`: if vectors say what they are over. */
 final class Known(val time: Long, val args: GenericInternalRow, val id: Long, val place: Place)
 
-/** One key: of each input its rows by time, those of one time as they came. */
-final class FeaturesState(val inputs: Array[ArrayList[Known]], windows: Int) extends State {
-  def empty: Boolean = inputs.forall(_.isEmpty)
+/** One key: of each input its rows by time, those of one time as they came; of each window its tiles, none if it is exact.
+  * Rows that are older than `tiled` are in their tiles; those of the first input that come are not older. */
+final class FeaturesState(val inputs: Array[ArrayList[Known]], val tiles: Array[Tiles]) extends State {
+  var tiled: Long = Times.NONE
+
+  def empty: Boolean = inputs.forall(_.isEmpty) && tiles.forall(_.added.isEmpty)
   def held: Long = 0 // they are remembered, the rows have gone on
 
   // What follows is not kept: it saves work while rows of a batch come. They come in order of time, so that none is put
   // among those that were added up.
-  val sums: Array[WindowSum] = Array.fill(windows)(new WindowSum)
+  val sums: Array[WindowSum] = Array.fill(tiles.length)(new WindowSum)
   var known: Int = -1 // the first row after the last silence, as the newest row has it; -1: not known
 }
 
@@ -53,16 +57,19 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
   private val kinds = kept.indices.map(i => kept(i).map(at => Kind.of(spec.inputs(i)(at)))).toArray
   private val windows = Array.tabulate(json.get("windows").size)(i => new Window(json.get("windows").get(i)))
   private val counting = kept.indices.map(i => windows.filter(_.input == i)).toArray // by input
+  private val tiling = windows.indices.filter(windows(_).tiling != null).toArray
   private val last = Array.tabulate(json.get("last").size)(i => ints(json.get("last").get(i))) // (place, rows)
-  // A repeated row that is not late is not older than W - lateness: one micro more, and its id is still known.
+  // A repeated row that is not late is not older than W - lateness: one micro more, and its id is still known. The same for
+  // a row that is not in its tile yet.
   private val reaches = counting.zipWithIndex.map { case (some, i) =>
-    some.map(window => window.size + window.delay).maxOption.getOrElse(if (once && i == 0) 1L else 0L)
+    some.map(_.reach).maxOption.getOrElse(if (once && i == 0) 1L else 0L)
   }
   private val rowsBefore = last.map(_(1)).maxOption.getOrElse(0)
   private val values = windows.map(_.places.length).sum + last.length + (if (seen != null) 1 else 0)
   private val row = new Row // the one that an algebra is shown
 
-  def fresh(): FeaturesState = new FeaturesState(Array.fill(kept.length)(new ArrayList[Known]), windows.length)
+  def fresh(): FeaturesState =
+    new FeaturesState(Array.fill(kept.length)(new ArrayList[Known]), Array.fill(windows.length)(new Tiles))
 
   /** Among rows of one time what is remembered is there when a row is told of it. */
   override def turn(input: Int): Int = if (input == 0) 1 else 0
@@ -80,7 +87,14 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
       if (rows.size >= most) return Verdict.TOO_MANY
     }
     val behind = upTo(rows, row.time, 0, rows.size)
-    rows.add(behind, new Known(row.time, args, id, if (seen == null) null else Place.of(row, spec.topics)))
+    val known = new Known(row.time, args, id, if (seen == null) null else Place.of(row, spec.topics))
+    rows.add(behind, known)
+    tiling.foreach { w =>
+      if (windows(w).input == input) {
+        if (behind < state.tiles(w).end) state.tiles(w).moved()
+        if (row.time < state.tiled) windows(w).tiling.put(state.tiles(w), known) // of another input: its tile is there already
+      }
+    }
     if (input == 0) out.add(new Given(0, row.time, new JoinedRow(row.args, vector(state, row.time, behind)), row, ""))
     Verdict.USED
   }
@@ -88,7 +102,12 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
   /** A row that is told must find what its windows need. One that is remembered needs nothing: it is late when nobody can
     * ask for it. */
   private def isLate(time: Long, input: Int, watermark: Long): Boolean =
-    if (input == 0) time + lateness < watermark else time + reaches(input) + lateness <= watermark
+    if (input == 0) time + lateness < watermark
+    else {
+      var end = time + reaches(input)
+      counting(input).foreach(window => if (window.tiling != null) end = Math.max(end, window.tiling.gone(time)))
+      end + lateness <= watermark
+    }
 
   private def isKnown(rows: ArrayList[Known], id: Long): Boolean = {
     var i = rows.size - 1
@@ -117,6 +136,7 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
       if (!rows.isEmpty) end = Math.min(end, rows.get(rows.size - 1).time + stays)
       i += 1
     }
+    tiling.foreach(w => end = Math.min(end, windows(w).tiling.ends(state.tiles(w))))
     if (end == Times.NEVER) end else Times.upToMs(end + lateness)
   }
 
@@ -131,11 +151,16 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
     while (w < windows.length) {
       val window = windows(w)
       val over = state.inputs(window.input)
-      val low = if (window.input == 0) known else 0
       val high = if (window.input == 0) end else over.size
-      val until = time - window.delay
-      val first = upTo(over, until - window.size, low, high)
-      val found = window.over(over, first, upTo(over, until, first, high), state.sums(w))
+      val found =
+        if (window.tiling != null) { // no silence is as long as its ttl
+          val first = untiled(state, over, window.tiling.firstOf(time))
+          window.tiling.values(state.tiles(w), over, first, upTo(over, time, first, high), time)
+        } else {
+          val until = time - window.delay
+          val first = upTo(over, until - window.size, if (window.input == 0) known else 0, high)
+          window.over(over, first, upTo(over, until, first, high), state.sums(w))
+        }
       System.arraycopy(found, 0, told.values, next, found.length)
       next += found.length
       w += 1
@@ -163,9 +188,16 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
     known
   }
 
+  /** Where the first row stands that is not older than this time and in no tile yet. */
+  private def untiled(state: FeaturesState, rows: ArrayList[Known], since: Long): Int =
+    older(rows, Math.max(since, state.tiled))
+
   /** Rows of this input are no longer where they were. */
   private def moved(state: FeaturesState, input: Int): Unit = {
-    windows.indices.foreach(w => if (windows(w).input == input) state.sums(w).totals = null)
+    windows.indices.foreach(w => if (windows(w).input == input) {
+      state.sums(w).totals = null
+      state.tiles(w).moved()
+    })
     if (input == 0) state.known = -1
   }
 
@@ -185,6 +217,7 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
   /** A row that can still come and be told is not older than `oldest`. */
   private def drop(state: FeaturesState, watermark: Long): Unit = if (watermark != Times.NONE) {
     val oldest = watermark * Times.MILLI - lateness
+    tile(state, oldest)
     var i = 0
     while (i < reaches.length) {
       val rows = state.inputs(i)
@@ -201,9 +234,26 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
     }
   }
 
-  /** Times are counted each from the row before it. */
-  def write(state: FeaturesState, out: BlobWriter): Unit = state.inputs.indices.foreach { input =>
-    val (rows, kind) = (state.inputs(input), kinds(input))
+  /** Puts rows into their tiles that none which comes can be older than. */
+  private def tile(state: FeaturesState, oldest: Long): Unit = {
+    tiling.foreach { w =>
+      val (rows, own, tiles) = (state.inputs(windows(w).input), windows(w).tiling, state.tiles(w))
+      val first = untiled(state, rows, Times.NONE)
+      (first until older(rows, oldest)).foreach(i => own.put(tiles, rows.get(i)))
+      own.forget(tiles, oldest)
+    }
+    state.tiled = Math.max(oldest, state.tiled)
+  }
+
+  /** Times are counted each from the row before it. Tiles follow if there are any: exact windows are kept as ever. */
+  def write(state: FeaturesState, out: BlobWriter): Unit = {
+    state.inputs.indices.foreach(input => write(state.inputs(input), input, out))
+    if (tiling.nonEmpty) out.long(state.tiled)
+    tiling.foreach(w => windows(w).tiling.write(state.tiles(w), out))
+  }
+
+  private def write(rows: ArrayList[Known], input: Int, out: BlobWriter): Unit = {
+    val kind = kinds(input)
     out.long(rows.size)
     var before = 0L
     rows.forEach { one =>
@@ -215,7 +265,15 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
     }
   }
 
-  def read(in: BlobReader): FeaturesState = new FeaturesState(Array.tabulate(kept.length) { input =>
+  def read(in: BlobReader): FeaturesState = {
+    val inputs = Array.tabulate(kept.length)(input => readRows(input, in))
+    val tiled = if (tiling.nonEmpty) in.long() else Times.NONE
+    val state = new FeaturesState(inputs, windows.map(window => if (window.tiling == null) new Tiles else window.tiling.read(in)))
+    state.tiled = tiled
+    state
+  }
+
+  private def readRows(input: Int, in: BlobReader): ArrayList[Known] = {
     val kind = kinds(input)
     val count = in.int()
     val rows = new ArrayList[Known](count + 1) // a row is about to come
@@ -227,7 +285,7 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
       rows.add(new Known(time, args, id, if (seen == null) null else Place.read(in)))
     }
     rows
-  }, windows.length)
+  }
 
   private final class Window(json: JsonNode) {
     val size: Long = json.get("size").asLong
@@ -235,6 +293,9 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
     val input: Int = json.get("input").asInt
     val places: Array[Int] = ints(json.get("places"))
     val tally = new Tally(json.get("aggregates"), places, kinds(input))
+    val tiling: Tiling = // null: it is exact
+      if (json.get("tile").asLong == 0) null else new Tiling(size, json.get("tile").asLong, tally)
+    val reach: Long = if (tiling != null) 1 else size + delay
 
     /** The aggregates over rows from `first` to before `end`. Where each of them can give a value back exactly, the
       * window slides on from where it was told last; else, and where it went back, all its rows are added anew. */
@@ -270,6 +331,8 @@ object Features {
     }
     from
   }
+
+  private def older(rows: ArrayList[Known], time: Long): Int = if (time == Times.NONE) 0 else upTo(rows, time - 1, 0, rows.size)
 
   private def ints(node: JsonNode): Array[Int] = Array.tabulate(node.size)(node.get(_).asInt)
 }

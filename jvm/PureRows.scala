@@ -30,6 +30,13 @@ object PureRows {
     json.writeValueAsString(found)
   }
 
+  /** How many bytes a case keeps of its key in the end. */
+  def bytes(only: String): Int = {
+    val one = new Case(json.readTree(only))
+    one.run()
+    one.kept
+  }
+
   private final class Case(node: JsonNode) {
     private val inputs = node.get("inputs").elements.asScala.map(types).toArray
     private val ports = node.get("ports").properties.asScala.map(port => port.getKey.toInt -> types(port.getValue)).toMap
@@ -48,6 +55,8 @@ object PureRows {
       node.get("batches").forEach(batch => found.add(run(batch)))
       found
     }
+
+    def kept: Int = RowStep.toBytes(step, state, out).length
 
     private def run(batch: JsonNode): ObjectNode = {
       val answer = nodes.objectNode

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from headrace.model.tiles import NEED_ROWS
 from headrace.spark.session import Spark
 from headrace.steps import aggregate, features
 from headrace.steps.row import Row
 from tests.jvm.agreeing import Case, Given, check, run_python
 from tests.properties import DEPTH
-from tests.spark.schedules import SECOND, TOPICS, aggregate_of, pace_of, result_type, spark_type, value_of
+from tests.spark.schedules import SECOND, TAKES, TOPICS, aggregate_of, pace_of, result_type, spark_type, value_of
 
 ROWS = 0
 CASES = 600 * DEPTH
@@ -24,17 +26,22 @@ def case_of(random: Random, rows: int = 8) -> Case:
     columns = [[aggregate.Spec(name="", kind="", of="text")] for _ in range(inputs)]
     windows = []
     for _ in range(random.randint(0, 3)):
-        input = random.randrange(inputs)
-        aggregates = [aggregate_of(random, random.choice(("", "", "count")), n) for n in range(random.randint(1, 3))]
+        input, tile = random.randrange(inputs), random.choice((0, 0, 1, 3)) * SECOND
+        kinds = [kind for kind in TAKES if not (tile and kind in NEED_ROWS)]
+        aggregates = [
+            aggregate_of(random, random.choice(("", "", "count")), n, kinds) for n in range(random.randint(1, 3))
+        ]
         windows.append(
             features.Window(
-                size=random.choice((1, 10, 45)) * SECOND,
-                delay=random.choice((0, 0, 5, 20)) * SECOND,
+                size=random.choice((12, 15)) * tile or random.choice((1, 10, 45)) * SECOND,
+                delay=0 if tile else random.choice((0, 0, 5, 20)) * SECOND,
                 aggregates=tuple(aggregates),
                 places=tuple(-1 if not one.of else _placed(random, columns[input], one) for one in aggregates),
                 input=input,
+                tile=tile,
             )
         )
+    tiled = [window for window in windows if window.tile]
     asked = len(columns[0])
     last = [(place, random.choice((1, 2, 5))) for place in range(random.randint(0 if windows else 1, asked))]
     once = random.choice(("", "", "int", "text", "float"))
@@ -44,12 +51,12 @@ def case_of(random: Random, rows: int = 8) -> Case:
     spec = features.Spec(
         windows=tuple(windows),
         last=tuple(last),
-        ttl=random.choice((3, 30, 300)) * SECOND,
+        ttl=max([random.choice((3, 30, 300)) * SECOND, *(window.size for window in tiled if window.input == 0)]),
         lateness=random.choice((0, 0, 5, 30)) * SECOND,
         most=random.choice((5, 100_000)),
         kept=tuple(map(tuple, kept)),
         once=once,
-        seen=random.random() < 0.3,
+        seen=not tiled and random.random() < 0.3,
     )
     pace = pace_of(random, random.randint(1, 7), random.choice((-2, 1_000)) * SECOND)
     offsets = iter(range(100_000))
@@ -142,8 +149,8 @@ def _shown(value: Any) -> Any:
 
 
 def test_features(spark: Spark) -> None:
-    """All aggregates, delays, several inputs, rows out of order and of equal times, late ones, repeated ones, silences,
-    keys that are full."""
+    """All aggregates, delays, tiles, several inputs, rows out of order and of equal times, late ones, repeated ones,
+    silences, keys that are full."""
     cases = [case_of(Random(seed)) for seed in range(CASES)]
     verdicts = {one for case in cases for batch in run_python(case, model_of) for one in batch["verdicts"]}
     assert verdicts == {"used", "late", "nan", "too-many", "duplicate"}
@@ -172,3 +179,34 @@ def test_windows_slide_on_over_rows_that_a_full_key_drops(spark: Spark) -> None:
     told = run_python(case, model_of)
     assert [values for batch in told for *_, values in batch["given"]] == [[1, 1], [2, 3], [4, 6], [8, 12]]
     check(spark, [case], model_of)
+
+
+def hot_key(tiles: bool) -> Case:
+    """A terminal with 10,000 payments a day: sum, count and mean over an hour and a day."""
+    values = [("sum", "int"), ("count", ""), ("avg", "int")]
+    windows = tuple(
+        features.Window(
+            size=hours * 3_600 * SECOND, delay=0, places=(0, -1, 0), tile=tile * SECOND * tiles,
+            aggregates=tuple(aggregate.Spec(name="v", kind=kind, of=of) for kind, of in values),
+        )
+        for hours, tile in ((1, 300), (24, 3_600))
+    )  # fmt: skip
+    day = 24 * 3_600 * SECOND
+    spec = features.Spec(windows=windows, last=(), ttl=day, lateness=60 * SECOND, most=100_000, kept=((0,),))
+    times = [number * day // 10_000 for number in range(10_000)]
+    batches: list[Any] = []
+    for at in range(0, 10_000, 50):
+        rows = [[0, time, 0, 0, at + n, "", [time % 997]] for n, time in enumerate(times[at : at + 50])]
+        before = batches[-1]["watermark"] if batches else None
+        batches.append({"rows": rows, "before": before, "watermark": rows[-1][1] // 1_000, "clock": 0})
+    return {
+        "spec": spec.as_json() | {"once_of": ""}, "inputs": [["bigint"]],
+        "ports": {ROWS: ["bigint", *["bigint", "bigint", "double"] * 2]}, "topics": TOPICS, "keyed": True,
+        "batches": batches,
+    }  # fmt: skip
+
+
+def test_fe12_a_hot_key_in_tiles_stays_small(spark: Spark) -> None:
+    tiled, exact = (spark.jvm.PureRows.bytes(json.dumps(hot_key(tiles))) for tiles in (True, False))
+    assert tiled < 1_000 < 50_000 < exact
+    check(spark, [hot_key(True)], model_of)

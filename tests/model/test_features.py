@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import headrace as hr
+from headrace.base.duration import show
 from headrace.base.errors import DeclarationError
 from headrace.expr.types import INT, MONEY, TEXT, TIME, Column, decimal, list_of
 from headrace.model.featured import Featured
@@ -69,6 +70,20 @@ REFUSED: dict[str, tuple[Callable[[], object], str, str]] = {
     "over without values": (lambda: card().over("1 h"), "bad-step", "over() of nothing"),
     "a window of nothing": (lambda: card().over("0 s", times=hr.count()), "bad-step", "holds nothing"),
     "a delay that looks ahead": (lambda: card().over("1 h", delay="-1 s", n=hr.count()), "bad-step", "looks ahead"),
+    "tiles of too small a window": (
+        lambda: card().over("30 min", tiles=True, n=hr.count()), "bad-step", "30 min cannot be kept in tiles"),
+    "tiles of a window that they do not divide": (
+        lambda: card().over("1 h", "61 min", tiles=True, n=hr.count()), "bad-step", "1 h 1 min cannot be kept"),
+    "tiles of a delayed window": (
+        lambda: card().over("1 d", delay="1 d", tiles=True, n=hr.count()), "bad-step", "ends 1 d ago"),
+    "tiles of rows in order": (
+        lambda: card().over("1 d", tiles=True, n=hr.count(), some=hr.collect("at")), "bad-step", "asks for single"),
+    "tiles of more than ttl": (
+        lambda: card().over("60 d", tiles=True, n=hr.count()), "bad-step", "60 d cannot be kept in tiles with a ttl"),
+    "tiles of which rows were seen": (
+        lambda: card().over("1 d", tiles=True, n=hr.count()).seen(), "bad-step", "cannot say what it has seen"),
+    "tiles after what was seen": (
+        lambda: card().seen().over("1 d", tiles=True, n=hr.count()), "bad-step", "cannot say what it has seen"),
     "no aggregate": (lambda: card().over("1 h", spent="amount"), "bad-step", "is no aggregate"),  # type: ignore[arg-type]
     "a sum of text": (lambda: card().over("1 h", spent=hr.sum("country")), "bad-aggregate", "makes no sense"),
     "a column's name": (lambda: tagged().over("1 h", spent=hr.count()), "bad-step", "'spent_1h' is taken"),
@@ -124,6 +139,15 @@ def test_vectors_have_the_rows_columns_then_windows_then_rows_before() -> None:
     )
     assert [name for name, _ in found.key] == ["card_id"]
     assert found.called == "card"
+
+
+def test_fe12_tiles_are_the_widest_that_divide_a_window_into_twelve_or_more() -> None:
+    sizes = ("1 h", "90 min", "11 h", "12 h", "1 d", "7 d", "11 d", "12 d", "30 d")
+    node = card().over(*sizes, tiles=True, n=hr.count()).over("90 d", of=LABELS, tiles=True, m=hr.count()).node
+    assert [show(over.tile) for over in node.overs] == [
+        "5 min", "5 min", "5 min", "1 h", "1 h", "1 h", "1 h", "1 d", "1 d", "1 d",
+    ]  # fmt: skip
+    assert node.features == card().over(*sizes, n=hr.count()).over("90 d", of=LABELS, m=hr.count()).node.features
 
 
 def test_over_a_delayed_window_all_but_counts_may_be_null() -> None:

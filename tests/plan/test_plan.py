@@ -359,6 +359,35 @@ def test_features_of_several_streams_say_so_in_the_plan() -> None:
     assert horizon(flow) == timedelta(days=60, hours=1, seconds=30)
 
 
+def test_fe12_windows_in_tiles_say_so_in_the_plan_and_how_little_they_keep() -> None:
+    def told(tiles: bool, lateness: str = "1 h") -> hr.App:
+        bank = hr.App("bank")
+        payments = bank.stream(Payment, disorder="30 s")
+        large = payments.where("amount > 100").named("large")
+        terminal = bank.features("terminal", key="terminal_id", source=payments, ttl="30 d", lateness=lateness)
+        terminal = terminal.over("1 h", "30 d", tiles=tiles, spent=hr.sum("amount"), times=hr.count())
+        terminal = terminal.over("7 d", of=large, tiles=tiles, most=hr.max("amount"))
+        terminal.vectors.to(bank.topic("features"))
+        return bank
+
+    (flow,), (exact,) = build(told(True)).flows, build(told(False)).flows
+    assert text.fingerprint(flow) != text.fingerprint(exact)
+    (said,) = [line for line in text.lines(flow) if line.startswith("terminal")]
+    assert said == (
+        "terminal: from payments and large, features by terminal_id, forgotten after 30 d, lateness 1 h, at most "
+        "100,000 rows; over 1 h in tiles of 5 min: spent_1h = sum(amount), times_1h = count(); over 30 d in tiles of "
+        "1 d: spent_30d = sum(amount), times_30d = count(); over 7 d in tiles of 1 h of large: most_7d = max(amount)"
+    )
+    assert (
+        "every row of the last 1 h behind the watermark, at most 100,000; forgotten 30 d 1 h after its last; of large "
+        "every row of the last 1 h, at most 100,000; older rows in tiles: at most 12 of 5 min, 30 of 1 d, 168 of 1 h, "
+        "about 4,032 bytes" in " ".join(explain(build(told(True))).split())
+    )
+    assert "state per key: every row ahead of the watermark" in explain(build(told(True, lateness="0 s")))
+    assert [why_not(flow, mode) for mode in MODES] == [(), (), ()]
+    assert horizon(flow) == horizon(exact)
+
+
 def test_explain_warns_of_a_window_that_counts_corrections_of_another() -> None:
     def told(then: Callable[[hr.Stream], hr.Stream], lateness: str = "1 min", emit: hr.Emit | None = None) -> str:
         app = hr.App("twice")

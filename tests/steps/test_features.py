@@ -11,9 +11,10 @@ import pytest
 from headrace.steps import aggregate, features, seen
 from headrace.steps.row import DUPLICATE, LATE, MILLI, NAN, TOO_MANY, USED, Row
 from tests.properties import DEPTH
-from tests.steps.driving import COLLECT, COUNT, MIN, row
+from tests.steps.driving import COLLECT, COUNT, MAX, MIN, row
 
 HOUR = 60 * MIN
+TOP = aggregate.Spec(name="all", kind="top", of="int", n=1_000)
 
 
 def spec_of(*windows: tuple[int, int], last: int = 1, **more: Any) -> features.Spec:
@@ -233,6 +234,95 @@ def test_fe11_it_names_the_rows_that_last_tells_of_however_old() -> None:
     ]
 
 
+def tiled_of(*sizes: tuple[int, int], input: int = 0, **more: Any) -> features.Spec:
+    """Over windows of (size, width of its tiles): how many rows, and the greatest value."""
+    made = tuple(
+        features.Window(size=size, delay=0, aggregates=(COUNT, MAX), places=(-1, 0), input=input, tile=tile)
+        for size, tile in sizes
+    )
+    given: dict[str, Any] = {"ttl": HOUR, "lateness": 0, "most": 100, "kept": ((0,),) * (input + 1)} | more
+    return features.Spec(windows=made, last=(), **given)
+
+
+def test_fe12_a_window_in_tiles_forgets_a_tile_at_a_time() -> None:
+    spec = tiled_of((HOUR, 5 * MIN))
+    assert told(spec, (4.99, 9), (5, 1), (59.99, 2), (60, 3), (64.99, 4), (65, 5)) == [
+        (1, 9), (2, 9), (3, 9), (3, 3), (4, 4), (4, 5),
+    ]  # fmt: skip
+
+
+def test_fe12_tiles_are_counted_from_the_epoch_also_before_it() -> None:
+    spec = tiled_of((HOUR, 5 * MIN))
+    assert told(spec, (-65.01, 1), (-65, 2), (-5.01, 3), (-5, 4), (-0.01, 5)) == [
+        (1, 1), (2, 2), (2, 3), (2, 4), (3, 5),
+    ]  # fmt: skip
+
+
+def test_fe12_an_older_row_is_told_up_to_its_time_and_counts_in_its_tile() -> None:
+    spec = tiled_of((HOUR, 5 * MIN), lateness=10 * MIN)
+    state = features.fresh(spec)
+    came = lambda at, value, before: features.step(spec, state, row(int(at * MIN), value), before * MIN // MILLI)  # noqa: E731
+    assert came(31, 1, 30) == (USED, (1, 1))
+    assert came(34, 2, 30) == (USED, (2, 2))
+    features.on_time(spec, state, 40 * MIN // MILLI)
+    assert came(32, 3, 40) == (USED, (2, 3))  # the one of 34 is younger, though in its tile
+    assert came(29, 4, 40) == (LATE, ())
+    assert came(41, 5, 40) == (USED, (4, 5))
+    features.on_time(spec, state, 60 * MIN // MILLI)
+    assert came(87, 6, 60) == (USED, (5, 6))
+    assert came(92, 7, 60) == (USED, (3, 7))
+
+
+def test_fe12_rows_that_no_other_can_be_older_than_are_in_tiles_alone() -> None:
+    spec = tiled_of((HOUR, 5 * MIN), (12 * HOUR, HOUR), ttl=12 * HOUR, lateness=10 * MIN)
+    state = features.fresh(spec)
+    for second in range(0, 3_600, 10):
+        assert features.step(spec, state, row(second * 1_000_000, second), None)[0] == USED
+        if second % 60 == 0:
+            features.on_time(spec, state, second * 1_000)
+    assert len(state.inputs[0]) == 10 * 6 + 6
+    assert [(len(tiles), sum(count for count, _ in tiles.values())) for tiles in state.tiles] == [(10, 294), (1, 294)]
+    assert features.known_at(spec, state, HOUR - 1) == (360, 3_590, 360, 3_590)
+
+
+def test_fe12_tiles_go_when_nobody_can_ask_for_them_and_the_key_with_the_last() -> None:
+    spec = tiled_of((HOUR, 5 * MIN), (2 * HOUR, 10 * MIN), lateness=10 * MIN, ttl=2 * HOUR)
+    state = features.fresh(spec)
+    features.step(spec, state, row(7 * MIN, 1), None)
+    dues = []
+    while (due := features.due(spec, state)) is not None:
+        dues.append(due * MILLI / MIN)
+        features.on_time(spec, state, due - 1)
+        assert features.due(spec, state) == due
+        features.on_time(spec, state, due)
+    assert [round(due, 3) for due in dues] == [17, 75, 130]  # into tiles, out of the first window, of the second
+    assert state.empty
+
+
+def test_fe12_a_row_of_another_input_counts_in_its_tile_as_long_as_that_is_there() -> None:
+    spec = tiled_of((HOUR, 5 * MIN), input=1)
+    state = features.fresh(spec)
+    at = 60 * MIN // MILLI
+    assert features.step(spec, state, row(7 * MIN, 7), None, 1) == (USED, ())
+    features.step(spec, state, row(60 * MIN, 0), None)
+    features.on_time(spec, state, at)
+    assert features.step(spec, state, row(6 * MIN, 9), at, 1) == (USED, ())
+    assert features.step(spec, state, row(64 * MIN, 0), at) == (USED, (2, 9))
+    assert features.step(spec, state, row(65 * MIN, 0), at) == (USED, (0, None))
+    assert features.step(spec, state, row(5 * MIN - 1, 8), at, 1) == (LATE, ())
+
+
+def test_fe12_a_row_is_told_once_while_it_is_not_late() -> None:
+    spec = tiled_of((HOUR, 5 * MIN), lateness=10 * MIN, once="int")
+    state = features.fresh(spec)
+    again = lambda before: features.step(spec, state, row(5 * MIN, 0)._replace(args=(1, 7)), before * MIN // MILLI)  # noqa: E731
+    assert again(0) == (USED, (1, 1))
+    features.on_time(spec, state, 15 * MIN // MILLI)
+    assert again(15) == (DUPLICATE, ())
+    features.on_time(spec, state, 16 * MIN // MILLI)
+    assert again(16) == (LATE, ())
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_float_that_is_no_number_is_refused_where_it_is_counted(value: float) -> None:
     total = aggregate.Spec(name="v", kind="sum", of="float")
@@ -253,6 +343,7 @@ def test_what_a_key_drops_is_never_missed(seed: int) -> None:
     spec = replace(
         spec, kept=((0,), (0,)), windows=tuple(replace(one, input=random.randint(0, 1)) for one in spec.windows)
     )
+    spec = replace(spec, windows=tuple(_perhaps_tiled(random, one, spec.ttl) for one in spec.windows))
     state, came = features.fresh(spec), ([], [])
     top, watermark = 0, None
     for _ in range(60):
@@ -265,10 +356,19 @@ def test_what_a_key_drops_is_never_missed(seed: int) -> None:
             assert vector == _by_definition(spec, came, one.time)
         if verdict != USED:
             assert watermark is not None
-            assert one.time + (spec.reaches[1] if input else -1) <= watermark * MILLI - spec.lateness
+            asked = [w.tiling.gone(one.time) for w in spec.windows if w.tiling and w.input]
+            end = max([one.time + spec.reaches[1], *asked]) if input else one.time - 1
+            assert end <= watermark * MILLI - spec.lateness
         if random.random() < 0.7:
             watermark = max(watermark or 0, (top - minutes(0, 2, 5)) // MILLI)
             features.on_time(spec, state, watermark)
+
+
+def _perhaps_tiled(random: Random, window: features.Window, ttl: int) -> features.Window:
+    tile = random.choice((0, 1, 3)) * MIN
+    if not tile or (window.input == 0 and 12 * tile > ttl):
+        return window
+    return replace(window, size=12 * tile, delay=0, tile=tile, aggregates=(COUNT, TOP))
 
 
 def _by_definition(spec: features.Spec, came: tuple[list[Any], list[Any]], time: int) -> tuple[Any, ...]:
@@ -284,6 +384,10 @@ def _by_definition(spec: features.Spec, came: tuple[list[Any], list[Any]], time:
         end = time - window.delay
         over = others if window.input else known
         inside = [one.args[0] for one in over if end - window.size < one.time <= end]
+        if window.tile:
+            number = lambda at: at // window.tile  # noqa: B023, E731
+            inside = [one.args[0] for one in over if number(end) - 12 < number(one.time) and one.time <= end]
+            inside.sort(reverse=True)
         vector += [len(inside), inside]
     for _, n in spec.last:
         before = [one.args[0] for one in known[:-1]][::-1][:n]
@@ -302,6 +406,7 @@ def test_the_spec_is_plain_json() -> None:
                 "aggregates": [COUNT.as_json(), COLLECT.as_json()],
                 "places": (-1, 0),
                 "input": 0,
+                "tile": 0,
             },
         ],
         "last": ((0, 3),),

@@ -21,7 +21,7 @@ from headrace.model.featured import Featured
 from headrace.model.naming import refs
 from headrace.model.output import Output
 from headrace.steps import features, plain
-from headrace.steps.features import Known, State
+from headrace.steps.features import Known
 from headrace.steps.row import MILLI, Row
 from headrace.steps.spec import step_of
 
@@ -133,7 +133,7 @@ def _walk(
         else:
             waiting.append((ask.time, number))
     waiting.sort(reverse=True)
-    state = State(([], *([Known(row.time, row.args) for row in other] for other in others)))
+    state = features.from_rows(spec, [[], *([Known(row.time, row.args) for row in other] for other in others)])
     for row in [*rows, None]:
         while waiting and (row is None or waiting[-1][0] < row.time):
             time, number = waiting.pop()

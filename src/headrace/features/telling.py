@@ -11,7 +11,7 @@ from headrace.base.errors import UsageError
 from headrace.features.declared import told
 from headrace.model.featured import Featured
 from headrace.steps import features, plain
-from headrace.steps.features import Known, State
+from headrace.steps.features import Known
 from headrace.steps.row import Row
 from headrace.steps.spec import step_of
 
@@ -29,12 +29,12 @@ class Teller:
 
     def at(self, moment: int, rows: Sequence[list[Known]]) -> Vector:
         """What is known at a moment in micros. `rows`: those of each stream by time, one that came twice only once."""
-        return self._named(features.known_at(self._spec, State(tuple(rows)), moment))
+        return self._named(features.known_at(self._spec, features.from_rows(self._spec, rows), moment))
 
     def of(self, time: int, args: tuple[Any, ...], rows: Sequence[list[Known]]) -> Vector:
         """What a row of that time would be told that comes now. It is put among the rows."""
         row = Row(time, (time, 0, 0, 0, ""), args)
-        return self._named(features.step(self._spec, State(tuple(rows)), row, None)[1])
+        return self._named(features.step(self._spec, features.from_rows(self._spec, rows), row, None)[1])
 
     def _named(self, values: Sequence[Any]) -> Vector:
         return dict(zip(self._names, plain.each(self._back, values), strict=True))

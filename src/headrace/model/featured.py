@@ -10,6 +10,7 @@ from headrace.base.where import Where
 from headrace.expr.types import TEXT, Column, Columns, list_of
 from headrace.model.aggregate import Bound
 from headrace.model.naming import refs
+from headrace.model.tiles import NEED_ROWS, width_of
 
 if TYPE_CHECKING:
     from headrace.model.declared import Node
@@ -18,12 +19,20 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Over:
     """Aggregates over (t - delay - size, t - delay], t being the time of the row that is told of. `input`: whose rows,
-    0 those of the source, from 1 on those of another stream."""
+    0 those of the source, from 1 on those of another stream. `tile`: the width of the tiles that the window is kept in,
+    0: it is exact (rule FE12)."""
 
     size: timedelta
     delay: timedelta
     values: tuple[Bound, ...]
     input: int = 0
+    tile: timedelta = timedelta(0)
+
+    def __post_init__(self) -> None:
+        if self.tile:
+            assert self.tile == width_of(self.size), "a window has tiles of its own width"
+            assert not self.delay, "a delayed window would need the rows of its last tile"
+            assert not any(value.kind in NEED_ROWS for value in self.values), "tiles keep no rows"
 
     @property
     def reach(self) -> timedelta:

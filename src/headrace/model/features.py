@@ -21,6 +21,7 @@ from headrace.model.output import Guarantee
 from headrace.model.remembered import remembered
 from headrace.model.stream import Stream
 from headrace.model.target import RedisKeys
+from headrace.model.tiles import LEAST, NEED_ROWS, width_of
 from headrace.model.verbs import Verbs
 
 if TYPE_CHECKING:
@@ -57,11 +58,17 @@ class Features(Verbs):
 
     @declaring('.over("1 h", "1 d", spent=hr.sum("amount"), times=hr.count())', why="each value is a column a window")
     def over(
-        self, *sizes: str | timedelta, of: Stream | None = None, delay: str | timedelta = "0 s", **values: Aggregate
+        self,
+        *sizes: str | timedelta,
+        of: Stream | None = None,
+        delay: str | timedelta = "0 s",
+        tiles: bool = False,
+        **values: Aggregate,
     ) -> Self:
         """Aggregates over the rows of (t - size, t], for each size: `spent_1h`, `spent_1d`. The row itself is among
         them. `of`: over rows of another stream that have the same key. `delay`: over (t - delay - size, t - delay], for
-        what is known only that much later."""
+        what is known only that much later. `tiles`: for keys with very many rows, kept by pieces of time instead of by
+        row; such a window forgets a twelfth of itself or less at a time (rule FE12)."""
         place, late = here(), duration(delay)
         if not sizes or not values:
             raise BadStep("over() of nothing", why="it says how far back, and what",
@@ -77,7 +84,8 @@ class Features(Verbs):
             suffix = show(size).replace(" ", "")
             bound = bind_all({f"{name}_{suffix}": one for name, one in values.items()}, columns, (), place)
             full = _maybe_empty(bound) if late or input else bound
-            found.append(Over(size=size, delay=late, values=full, input=input))
+            tile = self._tile(size, late, full, input, place) if tiles else ZERO
+            found.append(Over(size=size, delay=late, values=full, input=input, tile=tile))
         return self._with(place, others=others, overs=(*self.overs, *found))
 
     @declaring('.last("at", "country")')
@@ -176,8 +184,33 @@ class Features(Verbs):
                               fix=f"cast it in a select before: cast({name} as ...)", where=place)  # fmt: skip
         return (*self.others, Other(of=of.node, keys=keys, name=of.called)), len(self.others) + 1
 
+    def _tile(
+        self, size: timedelta, delay: timedelta, values: tuple[Bound, ...], input: int, place: Where | None
+    ) -> timedelta:
+        """How wide the tiles of a window are, if it can be kept in some."""
+        width, what = width_of(size), f"a window of {show(size)} cannot be kept in tiles"
+        if width is None:
+            raise BadStep(what, why=f"tiles are 5 min, 1 h or 1 d wide, and it is no {LEAST} or more of one width",
+                          fix='leave tiles out, or say "1 h", "1 d", "30 d"', where=place)  # fmt: skip
+        if delay:
+            raise BadStep(f"a window that ends {show(delay)} ago cannot be kept in tiles",
+                          why="where it ends it would cut a tile, of which no rows are kept",
+                          fix="leave tiles out, or delay", where=place)  # fmt: skip
+        if rows := [value for value in values if value.kind in NEED_ROWS]:
+            raise BadStep(f"{rows[0].kind} cannot be kept in tiles",
+                          why="it asks for single rows, which tiles do not keep",
+                          fix="leave tiles out: an over(...) of its own is exact", where=place)  # fmt: skip
+        if input == 0 and size > self.ttl:
+            raise BadStep(f"{what} with a ttl of {show(self.ttl)}",
+                          why="a silence of ttl ends what is known, and may lie within a tile",
+                          fix=f'ttl="{show(size)}", or leave tiles out', where=place)  # fmt: skip
+        return width
+
     def _with(self, place: Where | None, **more: Any) -> Self:
         grown = replace(self, **more)
+        if grown.tells and any(over.tile for over in grown.overs):
+            raise BadStep(f"{self.name} cannot say what it has seen", why="of a window in tiles no rows are kept",
+                          fix="leave tiles out, or seen()", where=place)  # fmt: skip
         names = [column.name for column in self.source.columns] + grown._names
         if twice := [name for name in grown._names if names.count(name) > 1]:
             raise BadStep(f"{twice[0]!r} is taken", why="vectors have the columns of their row, and each feature once",

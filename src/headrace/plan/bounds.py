@@ -86,20 +86,29 @@ def bound(step: Step) -> StateBound | None:
 
 
 def _features(node: declared.Featured) -> StateBound:
-    """A row's time, and what the windows and `last` ask of it."""
-    overs = [over.reach for over in node.overs if over.input == 0]
-    back = f"every row of the last {show(max(overs) + node.lateness)} behind the watermark" if overs else ""
+    """A row's time, and what the windows and `last` ask of it; of windows in tiles what their rows say."""
     last = max((one.n for one in node.before), default=0)
     ever = f"the last {last:,}" if last > 1 else "the last row" if last else ""
+    back = f"{_back(node, 0)} the watermark" if any(over.input == 0 for over in node.overs) else ""
     held = " and ".join(filter(None, (back, ever)))
     words = f"{held}, at most {node.most:,}; forgotten {show(node.ttl + node.lateness)} after its last"
     for number, other in enumerate(node.others, 1):
-        reach = max(over.reach for over in node.overs if over.input == number)
-        words += f"; of {other.name} every row of the last {show(reach + node.lateness)}, at most {node.most:,}"
+        words += f"; of {other.name} {_back(node, number).removesuffix(' behind')}, at most {node.most:,}"
+    if tiled := [over for over in node.overs if over.tile]:
+        counts = ", ".join(f"{over.size // over.tile} of {show(over.tile)}" for over in tiled)
+        size = sum(over.size // over.tile * (8 + sum(map(_aggregate, over.values))) for over in tiled)
+        words += f"; older rows in tiles: at most {counts}, about {size:,} bytes"
     marks = (8 if node.once is not None else 0) + (16 if node.seen else 0)
     return StateBound(
         words=words, bytes_per_key=8 + marks + sum(_value(one.type) for one in node.asked(0)), exact=False
     )
+
+
+def _back(node: declared.Featured, number: int) -> str:
+    """The rows that windows over an input need one by one; those in tiles while a row can come that is older."""
+    exact = [over.reach for over in node.overs if over.input == number and not over.tile]
+    reach = max(exact, default=ZERO) + node.lateness
+    return f"every row of the last {show(reach)} behind" if reach else "every row ahead of"
 
 
 def _view(node: Changing) -> StateBound | None:

@@ -152,6 +152,7 @@ def _often(item: matched.Step | matched.Group) -> str:
 def _featured(node: declared.Featured) -> str:
     windows = "".join(
         f"; over {show(over.size)}{f' up to {show(over.delay)} ago' if over.delay else ''}"
+        f"{f' in tiles of {show(over.tile)}' if over.tile else ''}"
         f"{f' of {node.others[over.input - 1].name}' if over.input else ''}: " + ", ".join(map(str, over.values))
         for over in node.overs
     )

@@ -13,13 +13,15 @@ told. A silence of `ttl` cuts: nothing before it is known after it.
 | 11:12 2                            | 1     | null | an hour of silence: the key is anew |
 
 Rows are kept while a row that is not late can ask for them: it is not older than W - lateness. Rows of other inputs are
-only remembered: one is late when no row can ask for it any more.
+only remembered: one is late when no row can ask for it any more. Of a window in tiles (tiles.py) those older than
+W - lateness are put into their tiles: no row that comes is older, so all are told of the whole of them.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -27,22 +29,31 @@ from headrace.steps import aggregate, seen
 from headrace.steps.algebra import Algebra
 from headrace.steps.hll import hash64
 from headrace.steps.row import DUPLICATE, LATE, MILLI, NAN, TOO_MANY, USED, Row, up_to_ms
+from headrace.steps.tiles import Tiles, Tiling
+
+NEVER = -(1 << 63)
+"""Before all times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
     """Times in micros. `places`: where each aggregate's argument stands among the row's args, -1: it has none. `input`:
-    whose rows, 0 those that are told."""
+    whose rows, 0 those that are told. `tile`: the width of its tiles, 0: it is exact."""
 
     size: int
     delay: int
     aggregates: tuple[aggregate.Spec, ...]
     places: tuple[int, ...]
     input: int = 0
+    tile: int = 0
     algebras: tuple[Algebra, ...] = field(init=False, repr=False, compare=False)
+    tiling: Tiling | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "algebras", tuple(map(aggregate.algebra, self.aggregates)))
+        algebras = tuple(map(aggregate.algebra, self.aggregates))
+        tiling = Tiling(size=self.size, width=self.tile, algebras=algebras, places=self.places) if self.tile else None
+        object.__setattr__(self, "algebras", algebras)
+        object.__setattr__(self, "tiling", tiling)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -51,6 +62,7 @@ class Window:
             "aggregates": [one.as_json() for one in self.aggregates],
             "places": self.places,
             "input": self.input,
+            "tile": self.tile,
         }
 
 
@@ -70,15 +82,17 @@ class Spec:
     once: str = ""
     seen: bool = False
     topics: tuple[str, ...] = ()
-    reaches: tuple[int, ...] = field(init=False)  # how far back the windows look, by input
+    reaches: tuple[int, ...] = field(init=False)  # how far back rows are asked for, by input
     rows: int = field(init=False)  # how many rows before are asked for, however old
     floats: tuple[tuple[int, ...], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # A repeated row that is not late is not older than W - lateness: one micro more, and its id is still known.
+        # A repeated row that is not late is not older than W - lateness: one micro more, and its id is still known. The
+        # same for a row that is not in its tile yet.
         reaches, floats = [1 if self.once else 0] + [0] * (len(self.kept) - 1), [set[int]() for _ in self.kept]
         for window in self.windows:
-            reaches[window.input] = max(reaches[window.input], window.size + window.delay)
+            reach = 1 if window.tile else window.size + window.delay
+            reaches[window.input] = max(reaches[window.input], reach)
             arguments = zip(window.places, window.aggregates, strict=True)
             floats[window.input] |= {place for place, one in arguments if one.of == "float"}
         object.__setattr__(self, "reaches", tuple(reaches))
@@ -111,13 +125,16 @@ class Known(NamedTuple):
 
 @dataclass(slots=True)
 class State:
-    """One key: of each input its rows by time, those of one time as they came."""
+    """One key: of each input its rows by time, those of one time as they came; of each window its tiles, none if it is
+    exact. Rows that are older than `tiled` are in their tiles; those of the first input that come are not older."""
 
     inputs: tuple[list[Known], ...]
+    tiles: tuple[Tiles, ...]
+    tiled: int = NEVER
 
     @property
     def empty(self) -> bool:
-        return not any(self.inputs)
+        return not any(self.inputs) and not any(self.tiles)
 
     @property
     def held(self) -> int:
@@ -126,7 +143,12 @@ class State:
 
 def fresh(spec: Spec) -> State:
     """A key of which nothing is known."""
-    return State(tuple([] for _ in spec.kept))
+    return from_rows(spec, [[] for _ in spec.kept])
+
+
+def from_rows(spec: Spec, rows: Sequence[list[Known]]) -> State:
+    """A key of which these rows are known, by input and time."""
+    return State(tuple(rows), tuple({} for _ in spec.windows))
 
 
 def turn(input: int) -> int:
@@ -151,6 +173,10 @@ def step(spec: Spec, state: State, row: Row, before: int | None, input: int = 0)
             return TOO_MANY, ()
     at = bisect_right(rows, row.time, key=_time)
     rows.insert(at, known)
+    if row.time < state.tiled:  # of another input: its tile is there already
+        for window, tiles in zip(spec.windows, state.tiles, strict=True):
+            if window.tiling and window.input == input:
+                window.tiling.put(tiles, row.time, known.args)
     return USED, () if input else tuple(_vector(spec, state, row.time, at))
 
 
@@ -170,6 +196,7 @@ def due(spec: Spec, state: State) -> int | None:
     stays = list(spec.reaches)
     stays[0] = min(stays[0], spec.ttl) if len(state.inputs[0]) > spec.rows else spec.ttl
     ends = [rows[-1].time + kept for rows, kept in zip(state.inputs, stays, strict=True) if rows]
+    ends += [max(tiles) + window.size for window, tiles in zip(spec.windows, state.tiles, strict=True) if tiles]
     return up_to_ms(min(ends) + spec.lateness) if ends else None
 
 
@@ -178,7 +205,8 @@ def _late(spec: Spec, time: int, input: int, watermark: int) -> bool:
     can ask for it."""
     if input == 0:
         return time + spec.lateness < watermark
-    return time + spec.reaches[input] + spec.lateness <= watermark
+    ends = [window.tiling.gone(time) for window in spec.windows if window.tiling and window.input == input]
+    return max([time + spec.reaches[input], *ends]) + spec.lateness <= watermark
 
 
 def _known(spec: Spec, row: Row, input: int) -> Known:
@@ -197,8 +225,11 @@ def _vector(spec: Spec, state: State, time: int, at: int) -> list[Any]:
         known -= 1
         after = rows[known].time
     told: list[Any] = []
-    for window in spec.windows:
+    for window, tiles in zip(spec.windows, state.tiles, strict=True):
         over = state.inputs[window.input]
+        if window.tiling:  # no silence is as long as its ttl
+            told += window.tiling.values(tiles, _untiled(state, over, window.tiling.first_of(time), time), time)
+            continue
         low, high = (0, len(over)) if window.input else (known, end)
         until = time - window.delay
         first = bisect_right(over, until - window.size, low, high, key=_time)
@@ -213,6 +244,12 @@ def _vector(spec: Spec, state: State, time: int, at: int) -> list[Any]:
             over += [one for one in others if time - reach < one.time <= time]
         told.append(seen.text(spec.topics, [one.place for one in over if one.place is not None]))
     return told
+
+
+def _untiled(state: State, rows: list[Known], since: int, until: int) -> list[tuple[int, tuple[Any, ...]]]:
+    """Times and args of the rows from `since` to `until` that are in no tile yet."""
+    low = bisect_left(rows, max(since, state.tiled), key=_time)
+    return [one[:2] for one in rows[low : bisect_right(rows, until, low, key=_time)]]
 
 
 def _values(window: Window, rows: list[Known], first: int, end: int) -> list[Any]:
@@ -232,6 +269,7 @@ def _drop(spec: Spec, state: State, watermark: int | None) -> None:
     if watermark is None:
         return
     oldest = watermark * MILLI - spec.lateness
+    _tile(spec, state, oldest)
     unasked = [
         bisect_right(rows, oldest - reach, key=_time) for rows, reach in zip(state.inputs, spec.reaches, strict=True)
     ]
@@ -242,6 +280,16 @@ def _drop(spec: Spec, state: State, watermark: int | None) -> None:
         unasked[0] = max(0, min(unasked[0], bisect_right(rows, oldest, key=_time) - spec.rows))
     for rows, gone in zip(state.inputs, unasked, strict=True):
         del rows[:gone]
+
+
+def _tile(spec: Spec, state: State, oldest: int) -> None:
+    """Puts rows into their tiles that none which comes can be older than."""
+    for window, tiles in zip(spec.windows, state.tiles, strict=True):
+        if window.tiling:
+            for time, args in _untiled(state, state.inputs[window.input], NEVER, oldest - 1):
+                window.tiling.put(tiles, time, args)
+            window.tiling.forget(tiles, oldest)
+    state.tiled = max(oldest, state.tiled)
 
 
 def _time(known: Known) -> int:

@@ -110,6 +110,7 @@ def _features(node: declared.Featured, topics: tuple[str, ...]) -> features.Spec
                 aggregates=tuple(map(_aggregate, over.values)),
                 places=tuple(-1 if v.argument is None else asked[over.input].index(v.argument) for v in over.values),
                 input=over.input,
+                tile=_micros(over.tile),
             )
             for over in node.overs
         ),
