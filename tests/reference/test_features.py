@@ -163,6 +163,18 @@ def test_fe11_what_was_seen_names_the_last_row_of_each_partition() -> None:
         assert seen == ["labels/0@0 payments/0@0", "payments/0@1", "labels/0@0 payments/0@2", "payments/0@3"]
 
 
+def test_fe12_windows_in_tiles_forget_a_tile_at_a_time_and_are_no_reason_to_be_full() -> None:
+    app = hr.App("bank")
+    payments = app.stream(Payment, disorder="0 s")
+    card = app.features("card", key="card_id", source=payments, ttl="1 h", lateness="1 min", most=3)
+    card.over("1 h", tiles=True, spent=hr.sum("amount"), times=hr.count()).vectors.to(app.topic("features"))
+    with hr.testing.run(app) as t:
+        t.send(*(paid(t, n, "1", f"10:{2 * n:02}") for n in range(20)))
+        t.send(paid(t, 20, "7", "11:04"), paid(t, 21, "7", "11:05"))
+        assert [row.times_1h for row in t.read("features")] == [*range(1, 21), 18, 17]
+        assert (t.read("features")[-1].spent_1h, len(t.dead())) == (hr.money(29), 0)
+
+
 def test_vectors_stay_the_rows_they_were_and_go_on_as_a_stream() -> None:
     """Same place and id; windows, conditions and patterns take them like any other row."""
     app = app_of()

@@ -103,6 +103,40 @@ def test_fe1_to_fe11_a_live_run_with_a_stop_equals_the_reference(
     assert {letter.reason for letter in engine.dead} == {"too-many"}
 
 
+def test_fe12_windows_in_tiles_live_with_a_stop_equal_the_reference(
+    spark: Spark, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    """Rows over a day and a half, out of order by up to an hour; every batch puts some of them into tiles."""
+    app, payment, label = hr.App("bench"), event_on(topic), label_on(topic)
+    payments, labels = app.stream(payment, disorder="20 min"), app.stream(label, disorder="20 min")
+    card = (
+        app.features("card", key="card_id", source=payments, ttl="1 d", lateness="20 min", once="payment_id")
+        .over("1 h", "12 h", "1 d", tiles=True, spent=hr.sum("amount"), times=hr.count(), most=hr.max("amount * 2"))
+        .over("2 h", tiles=True, risk=hr.avg("risk"), spread=hr.stddev("risk"), places=hr.distinct("country"))
+        .over("2 h", exact=hr.sum("amount"), mean=hr.avg("risk"))
+        .over("6 h", of=labels, tiles=True, frauds=hr.sum("fraud"), weight=hr.avg("weight"))
+        .last("country")
+    )
+    card.vectors.to(app.topic(f"{topic}-card", partitions=1))
+    card.late.to(app.topic(f"{topic}-late", partitions=1))
+    run = Bench(spark, broker, tmp_path, app)
+    chance, rows, at = random.Random(3), [], DAY
+    for number in range(160):
+        at += chance.choice((0, 1, 4, 20, 30)) * MINUTE
+        time = at - chance.choice((0, 0, 0, 3, 15, 60)) * MINUTE
+        key, risk = f"c{chance.randrange(2)}", chance.random()
+        country = chance.choice(("DK", "SE", None))
+        rows.append(payment(f"p{number}", key, hr.money(chance.randrange(50)), risk, country, time))
+        if chance.random() < 0.3:
+            rows.append(label(key, chance.randrange(2), risk, time - chance.choice((0, 90)) * MINUTE))
+    rows.append(payment("old", "c0", hr.money(1), 0.5, None, DAY))
+    for part in (rows[:120], rows[120:]):
+        run.fill(part)
+        run.live(30, rows=len(part))
+    engine = run.check(stopped=True)
+    assert {record.topic.removeprefix(f"{topic}-") for record in engine.records} == {"card", "late"}
+
+
 def test_fe9_over_history_both_streams_are_read_in_step(
     spark: Spark, broker: Broker, topic: str, tmp_path: Path
 ) -> None:

@@ -145,6 +145,33 @@ def test_r5_features_are_told_as_rows_arrive_and_equal_those_of_the_reference(
     assert sorted(flowing.rows(f"{topic}-told"), key=lambda row: row["spent"]) == wanted
 
 
+def test_r5_fe12_windows_in_tiles_are_told_as_rows_arrive_and_equal_those_of_the_reference(
+    spark: Spark, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    event, app = visit_on(topic), hr.App("site")
+    visits = app.stream(event, disorder="30 min")
+    page = app.features("page", key="page", source=visits, ttl="12 h", lateness="0 s")
+    page = page.over("1 h", "12 h", tiles=True, spent=hr.sum("spent"), times=hr.count(), least=hr.min("spent % 7"))
+    page.vectors.to(app.topic(f"{topic}-told", partitions=1))
+    flowing = Flowing(spark, broker, tmp_path, app)
+    back = (0, 0, 7, 0, 25, 2)  # minutes that a row is older than the clock of its sender
+    rows = [event(f"v{n}", f"p{n % 2}", DAY + timedelta(minutes=11 * n - back[n % 6]), n) for n in range(80)]
+    told = lambda: flowing.rows(f"{topic}-told")  # noqa: E731
+
+    # when intervals end between the rows: what was told before is in tiles then
+    with short_batches(spark), running(flowing, "2 s") as run:
+        flowing.send(*rows[:50])
+        until(lambda: counted(run).get("page", NOTHING).entered == 50, every=0.1)
+        flowing.send(*rows[50:])
+        until(lambda: len(told()) == 80, every=0.1)
+
+    with hr.testing.run(app, now=datetime(2026, 1, 1, tzinfo=UTC)) as t:
+        t.send(*rows)
+        wanted = [wired(row.as_dict()) for row in t.read(f"{topic}-told")]
+    assert sorted(told(), key=lambda row: row["spent"]) == wanted
+    assert {row["times_1h"] for row in wanted[12:]} == {2, 3}
+
+
 def wired(row: dict[str, Any]) -> dict[str, Any]:
     """As it stands in a record."""
 
