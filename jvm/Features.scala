@@ -67,6 +67,7 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
   private val rowsBefore = last.map(_(1)).maxOption.getOrElse(0)
   private val values = windows.map(_.places.length).sum + last.length + (if (seen != null) 1 else 0)
   private val row = new Row // the one that an algebra is shown
+  private val whole = new Array[Tile](windows.length) // windows in tiles, as they were told last
 
   def fresh(): FeaturesState =
     new FeaturesState(Array.fill(kept.length)(new ArrayList[Known]), Array.fill(windows.length)(new Tiles))
@@ -155,7 +156,8 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
       val found =
         if (window.tiling != null) { // no silence is as long as its ttl
           val first = untiled(state, over, window.tiling.firstOf(time))
-          window.tiling.values(state.tiles(w), over, first, upTo(over, time, first, high), time)
+          whole(w) = window.tiling.whole(state.tiles(w), over, first, upTo(over, time, first, high), time)
+          window.tally.values(whole(w).states)
         } else {
           val until = time - window.delay
           val first = upTo(over, until - window.size, if (window.input == 0) known else 0, high)
@@ -170,7 +172,7 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
       told.values(next) = if (n > 1) new GenericArrayData(found) else found.headOption.orNull
       next += 1
     }
-    if (seen != null) told.values(next) = UTF8String.fromString(seenAt(state, time, at, known, end))
+    if (seen != null) told.values(next) = UTF8String.fromString(seenAt(state, time, at, known))
     told
   }
 
@@ -201,15 +203,23 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
     if (input == 0) state.known = -1
   }
 
-  private def seenAt(state: FeaturesState, time: Long, at: Int, known: Int, end: Int): String = {
+  /** Which rows the vector is over: of each input those of the window that begins first, be it of rows or of tiles, and
+    * those before. */
+  private def seenAt(state: FeaturesState, time: Long, at: Int, known: Int): String = {
     seen.clear()
-    val rows = state.inputs(0)
-    val asked = Math.min(upTo(rows, time - reaches(0), 0, at), at - rowsBefore)
-    (Math.max(known, asked) until end).foreach(i => seen.add(rows.get(i).place))
-    (1 until reaches.length).foreach { input =>
-      val others = state.inputs(input)
-      val first = upTo(others, time - reaches(input), 0, others.size)
-      (first until upTo(others, time, first, others.size)).foreach(i => seen.add(others.get(i).place))
+    reaches.indices.foreach { input =>
+      val rows = state.inputs(input)
+      var stop = upTo(rows, time, 0, rows.size)
+      val first = upTo(rows, time - reaches(input), 0, stop)
+      val (low, before) = if (input == 0) (known, at - rowsBefore) else (0, stop)
+      tiling.filter(windows(_).input == input).minByOption(windows(_).tiling.firstOf(time)).foreach { w =>
+        val begin = windows(w).tiling.firstOf(time)
+        if (begin <= time - reaches(input)) {
+          seen.merge(whole(w).seen)
+          stop = older(rows, begin)
+        }
+      }
+      (Math.max(low, Math.min(first, before)) until stop).foreach(i => seen.add(rows.get(i).place))
     }
     seen.text
   }
@@ -294,7 +304,7 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
     val places: Array[Int] = ints(json.get("places"))
     val tally = new Tally(json.get("aggregates"), places, kinds(input))
     val tiling: Tiling = // null: it is exact
-      if (json.get("tile").asLong == 0) null else new Tiling(size, json.get("tile").asLong, tally)
+      if (json.get("tile").asLong == 0) null else new Tiling(size, json.get("tile").asLong, tally, if (seen == null) null else spec.topics)
     val reach: Long = if (tiling != null) 1 else size + delay
 
     /** The aggregates over rows from `first` to before `end`. Where each of them can give a value back exactly, the

@@ -36,6 +36,30 @@ final class SeenRows(topics: Array[String]) {
     if (one.src < topics.length) last.merge((one.src.toLong << 32) | one.part, one.off, (a, b) => Math.max(a, b))
   }
 
+  def merge(other: SeenRows): Unit = {
+    sum += other.sum
+    other.last.forEach((at, off) => last.merge(at, off, (a, b) => Math.max(a, b)))
+  }
+
+  def write(out: BlobWriter): Unit = {
+    out.fixed(sum)
+    out.long(last.size)
+    last.forEach { (at, off) =>
+      out.long(at)
+      out.long(off)
+    }
+  }
+
+  def read(in: BlobReader): SeenRows = {
+    sum = in.fixed()
+    var left = in.int()
+    while (left > 0) {
+      last.put(in.long(), in.long())
+      left -= 1
+    }
+    this
+  }
+
   def text: String = {
     val said = new StringBuilder
     last.forEach((at, off) => said.append(topics((at >> 32).toInt)).append('/').append(at.toInt).append('@').append(off).append(' '))

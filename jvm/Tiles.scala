@@ -8,23 +8,26 @@ package headrace.steps
 
 import java.util.{ArrayList, TreeMap}
 
-/** Of one key and window: what the rows of a tile say, a state for each aggregate, by its start. */
+/** What its rows say: a state for each aggregate. `seen`: which rows they are, null if nobody asks. */
+final class Tile(val states: Array[AnyRef], val seen: SeenRows)
+
+/** Of one key and window, by start. */
 final class Tiles {
-  val added = new TreeMap[java.lang.Long, Array[AnyRef]]
+  val added = new TreeMap[java.lang.Long, Tile]
 
   // What follows is not kept: it saves work while rows come one after the other. Of the tile that was told of last, it is
   // the tiles before it and itself, up to before the row at `end`; null: not known.
   var tile = 0L
   var end = 0
-  var before: Array[AnyRef] = _
-  var within: Array[AnyRef] = _
+  var before: Tile = _
+  var within: Tile = _
 
   /** Rows are no longer where they were, or other tiles are there. */
   def moved(): Unit = within = null
 }
 
-/** How a window is kept in tiles. Times in micros. */
-final class Tiling(size: Long, width: Long, tally: Tally) {
+/** How a window is kept in tiles. Times in micros. `topics`: by source number, null: nobody asks what was seen. */
+final class Tiling(size: Long, width: Long, tally: Tally, topics: Array[String]) {
   private val row = new Row // the one that an algebra is shown
 
   /** Start of the tile that a time lies in. */
@@ -38,30 +41,30 @@ final class Tiling(size: Long, width: Long, tally: Tally) {
 
   /** Adds a row to its tile. */
   def put(tiles: Tiles, one: Known): Unit = {
-    add(tiles.added.computeIfAbsent(tileOf(one.time), _ => tally.empty()), one)
+    add(tiles.added.computeIfAbsent(tileOf(one.time), _ => empty()), one)
     tiles.moved()
   }
 
-  /** The aggregates at this time. `rows` from `open` to before `end` are those in the window that are in no tile yet. */
-  def values(tiles: Tiles, rows: ArrayList[Known], open: Int, end: Int, time: Long): Array[Any] = {
+  /** The whole window at this time. `rows` from `open` to before `end` are those in it that are in no tile yet. */
+  def whole(tiles: Tiles, rows: ArrayList[Known], open: Int, end: Int, time: Long): Tile = {
     if (tiles.within == null || tiles.tile != tileOf(time) || tiles.end > end) gather(tiles, rows, open, end, time)
     while (tiles.end < end) {
       add(tiles.within, rows.get(tiles.end))
       tiles.end += 1
     }
-    val total = tally.empty()
-    tally.merge(total, tiles.before)
-    tally.merge(total, tiles.within)
-    tally.values(total)
+    val total = empty()
+    merge(total, tiles.before)
+    merge(total, tiles.within)
+    total
   }
 
   /** The tiles before that of this time, merged, and what is kept of itself. */
   private def gather(tiles: Tiles, rows: ArrayList[Known], open: Int, end: Int, time: Long): Unit = {
     tiles.tile = tileOf(time)
-    tiles.before = tally.empty()
+    tiles.before = empty()
     var at = open
     val begun = if (at < end) tileOf(rows.get(at).time) else tiles.tile // all rows of tiles before it are in these
-    tiles.added.subMap(firstOf(time), begun).values.forEach(tile => tally.merge(tiles.before, tile))
+    tiles.added.subMap(firstOf(time), begun).values.forEach(tile => merge(tiles.before, tile))
     while (at < end && rows.get(at).time < tiles.tile) {
       val start = tileOf(rows.get(at).time)
       val own = copyOf(tiles, start)
@@ -69,7 +72,7 @@ final class Tiling(size: Long, width: Long, tally: Tally) {
         add(own, rows.get(at))
         at += 1
       }
-      tally.merge(tiles.before, own)
+      merge(tiles.before, own)
     }
     tiles.within = copyOf(tiles, tiles.tile)
     tiles.end = at
@@ -85,16 +88,24 @@ final class Tiling(size: Long, width: Long, tally: Tally) {
   /** When all its tiles are forgotten, if there are any. */
   def ends(tiles: Tiles): Long = if (tiles.added.isEmpty) Times.NEVER else gone(tiles.added.lastKey)
 
-  private def copyOf(tiles: Tiles, start: Long): Array[AnyRef] = {
-    val (copy, kept) = (tally.empty(), tiles.added.get(start))
-    if (kept != null) tally.merge(copy, kept)
+  private def empty(): Tile = new Tile(tally.empty(), if (topics == null) null else new SeenRows(topics))
+
+  private def copyOf(tiles: Tiles, start: Long): Tile = {
+    val (copy, kept) = (empty(), tiles.added.get(start))
+    if (kept != null) merge(copy, kept)
     copy
   }
 
-  private def add(tile: Array[AnyRef], one: Known): Unit = {
+  private def add(tile: Tile, one: Known): Unit = {
     row.time = one.time
     row.args = one.args
-    tally.add(tile, row)
+    tally.add(tile.states, row)
+    if (topics != null) tile.seen.add(one.place)
+  }
+
+  private def merge(into: Tile, other: Tile): Unit = {
+    tally.merge(into.states, other.states)
+    if (topics != null) into.seen.merge(other.seen)
   }
 
   /** Starts are counted in tiles, each from the one before it. */
@@ -104,7 +115,8 @@ final class Tiling(size: Long, width: Long, tally: Tally) {
     tiles.added.forEach { (start, tile) =>
       out.long(start / width - last)
       last = start / width
-      tally.write(tile, out)
+      tally.write(tile.states, out)
+      if (topics != null) tile.seen.write(out)
     }
   }
 
@@ -114,7 +126,7 @@ final class Tiling(size: Long, width: Long, tally: Tally) {
     var number = 0L
     while (left > 0) {
       number += in.long()
-      tiles.added.put(number * width, tally.read(in))
+      tiles.added.put(number * width, new Tile(tally.read(in), if (topics == null) null else new SeenRows(topics).read(in)))
       left -= 1
     }
     tiles

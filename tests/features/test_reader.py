@@ -26,20 +26,17 @@ def bank(tmp_path: Path, redis_url: str) -> Keeping:
     return Keeping(tmp_path, redis_url)
 
 
-def features(bank: Keeping, *, tiles: bool = True, **more: Any) -> Any:
-    """`tiles`: with windows in tiles, too."""
+def features(bank: Keeping, **more: Any) -> Any:
     given: dict[str, Any] = {"key": "card_id", "source": bank.payments, "ttl": "2 h", "lateness": "10 min"}
-    card = (
+    return (
         bank.app.features("card", **given | more)
         .over("10 min", "1 h", spent=hr.sum("amount"), times=hr.count(), mean=hr.avg("amount"))
         .over("1 h", delay="30 min", frauds=hr.sum("fraud"), places=hr.distinct("country"))
         .over("30 min", big=hr.max("amount * 2"), rough=hr.avg("cast(amount as float)"))
         .last("at", "country")
         .last("amount", n=2)
+        .over("1 h", "2 h", tiles=True, tiled=hr.sum("amount"), tiled_rough=hr.avg("cast(amount as float)"))
     )
-    if not tiles:
-        return card
-    return card.over("1 h", "2 h", tiles=True, tiled=hr.sum("amount"), tiled_rough=hr.avg("cast(amount as float)"))
 
 
 def paid(number: int, at: datetime, card: str = "c1", amount: str = "1.00", country: str | None = "CH") -> Any:
@@ -185,10 +182,8 @@ def test_the_source_may_be_filtered_and_chosen_on_its_way(bank: Keeping) -> None
 
 @pytest.mark.parametrize("seed", range(2 * DEPTH))
 def test_rows_of_another_stream_and_rows_that_come_twice(bank: Keeping, seed: int) -> None:
-    tiles = seed % 2 == 1
-    card = features(bank, once="payment_id", tiles=tiles)
-    card = card.over("40 min", of=bank.labels, known=hr.sum("fraud"), n=hr.count())
-    card = card.over("1 h", of=bank.labels, tiles=True, some=hr.count()) if tiles else card.seen()
+    card = features(bank, once="payment_id").over("40 min", of=bank.labels, known=hr.sum("fraud"), n=hr.count()).seen()
+    card = card.over("1 h", of=bank.labels, tiles=True, some=hr.count())
     reader = bank.keep(card)
     chance, events = Random(seed), []
     for payment in random_payments(seed, ties=False):

@@ -56,7 +56,7 @@ def case_of(random: Random, rows: int = 8) -> Case:
         most=random.choice((5, 100_000)),
         kept=tuple(map(tuple, kept)),
         once=once,
-        seen=not tiled and random.random() < 0.3,
+        seen=random.random() < 0.3,
     )
     pace = pace_of(random, random.randint(1, 7), random.choice((-2, 1_000)) * SECOND)
     offsets = iter(range(100_000))

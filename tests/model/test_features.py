@@ -80,10 +80,6 @@ REFUSED: dict[str, tuple[Callable[[], object], str, str]] = {
         lambda: card().over("1 d", tiles=True, n=hr.count(), some=hr.collect("at")), "bad-step", "asks for single"),
     "tiles of more than ttl": (
         lambda: card().over("60 d", tiles=True, n=hr.count()), "bad-step", "60 d cannot be kept in tiles with a ttl"),
-    "tiles of which rows were seen": (
-        lambda: card().over("1 d", tiles=True, n=hr.count()).seen(), "bad-step", "cannot say what it has seen"),
-    "tiles after what was seen": (
-        lambda: card().seen().over("1 d", tiles=True, n=hr.count()), "bad-step", "cannot say what it has seen"),
     "no aggregate": (lambda: card().over("1 h", spent="amount"), "bad-step", "is no aggregate"),  # type: ignore[arg-type]
     "a sum of text": (lambda: card().over("1 h", spent=hr.sum("country")), "bad-aggregate", "makes no sense"),
     "a column's name": (lambda: tagged().over("1 h", spent=hr.count()), "bad-step", "'spent_1h' is taken"),

@@ -116,6 +116,7 @@ def test_fe12_windows_in_tiles_live_with_a_stop_equal_the_reference(
         .over("2 h", exact=hr.sum("amount"), mean=hr.avg("risk"))
         .over("6 h", of=labels, tiles=True, frauds=hr.sum("fraud"), weight=hr.avg("weight"))
         .last("country")
+        .seen()
     )
     card.vectors.to(app.topic(f"{topic}-card", partitions=1))
     card.late.to(app.topic(f"{topic}-late", partitions=1))

@@ -151,7 +151,9 @@ def test_r5_fe12_windows_in_tiles_are_told_as_rows_arrive_and_equal_those_of_the
     event, app = visit_on(topic), hr.App("site")
     visits = app.stream(event, disorder="30 min")
     page = app.features("page", key="page", source=visits, ttl="12 h", lateness="0 s")
-    page = page.over("1 h", "12 h", tiles=True, spent=hr.sum("spent"), times=hr.count(), least=hr.min("spent % 7"))
+    page = page.over(
+        "1 h", "12 h", tiles=True, spent=hr.sum("spent"), times=hr.count(), least=hr.min("spent % 7")
+    ).seen()
     page.vectors.to(app.topic(f"{topic}-told", partitions=1))
     flowing = Flowing(spark, broker, tmp_path, app)
     back = (0, 0, 7, 0, 25, 2)  # minutes that a row is older than the clock of its sender

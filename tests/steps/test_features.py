@@ -343,12 +343,13 @@ def test_what_a_key_drops_is_never_missed(seed: int) -> None:
     spec = replace(
         spec, kept=((0,), (0,)), windows=tuple(replace(one, input=random.randint(0, 1)) for one in spec.windows)
     )
-    spec = replace(spec, windows=tuple(_perhaps_tiled(random, one, spec.ttl) for one in spec.windows))
+    tiled = tuple(_perhaps_tiled(random, one, spec.ttl) for one in spec.windows)
+    spec = replace(spec, windows=tiled, seen=random.random() < 0.5, topics=("t",))
     state, came = features.fresh(spec), ([], [])
     top, watermark = 0, None
-    for _ in range(60):
+    for number in range(60):
         top += minutes(0, 0, 1, 2, 6)
-        one, input = row(top - minutes(0, 0, 1, 3, 12, 30), random.randint(0, 9)), random.randint(0, 1)
+        one, input = row(top - minutes(0, 0, 1, 3, 12, 30), random.randint(0, 9), number), random.randint(0, 1)
         verdict, vector = features.step(spec, state, one, watermark, input)
         if verdict == USED:
             came[input].append(one)
@@ -356,7 +357,7 @@ def test_what_a_key_drops_is_never_missed(seed: int) -> None:
             assert vector == _by_definition(spec, came, one.time)
         if verdict != USED:
             assert watermark is not None
-            asked = [w.tiling.gone(one.time) for w in spec.windows if w.tiling and w.input]
+            asked = [tiling.gone(one.time) for tiling in spec.tilings if tiling and tiling.input]
             end = max([one.time + spec.reaches[1], *asked]) if input else one.time - 1
             assert end <= watermark * MILLI - spec.lateness
         if random.random() < 0.7:
@@ -392,7 +393,21 @@ def _by_definition(spec: features.Spec, came: tuple[list[Any], list[Any]], time:
     for _, n in spec.last:
         before = [one.args[0] for one in known[:-1]][::-1][:n]
         vector.append(before if n > 1 else before[0] if before else None)
+    if spec.seen:
+        told = known[-1 - spec.rows :] + [
+            one
+            for input, some in enumerate((known, others))
+            for one in some
+            if any(window.input == input and _in_reach(window, one.time, time) for window in spec.windows)
+        ]
+        vector.append(seen.text(spec.topics, seen.marks({seen.place(one) for one in told})))
     return tuple(vector)
+
+
+def _in_reach(window: features.Window, time: int, now: int) -> bool:
+    if window.tile:
+        return now // window.tile - 12 < time // window.tile
+    return now - window.delay - window.size < time
 
 
 def test_the_spec_is_plain_json() -> None:
@@ -422,8 +437,8 @@ def test_the_spec_is_plain_json() -> None:
 def test_rows_that_others_passed_are_found_by_the_difference_of_what_was_seen() -> None:
     topics = ("labels", "payments")
     place = lambda n: seen.Place(1, 0, n, seen.mark(f"payments/0/{n}"))  # noqa: E731
-    whole = seen.Seen.read(seen.text(topics, map(place, range(6))))
-    part = seen.Seen.read(seen.text(topics, map(place, (0, 2, 3, 5))))
+    whole = seen.Seen.read(seen.text(topics, seen.marks(map(place, range(6)))))
+    part = seen.Seen.read(seen.text(topics, seen.marks(map(place, (0, 2, 3, 5)))))
     causes = [f"payments/0/{n}" for n in range(6)]
 
     assert whole.more_than(part, causes) == ("payments/0/1", "payments/0/4")

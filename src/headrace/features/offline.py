@@ -21,7 +21,7 @@ from headrace.model.featured import Featured
 from headrace.model.naming import refs
 from headrace.model.output import Output
 from headrace.steps import features, plain
-from headrace.steps.features import Known
+from headrace.steps.known import Known
 from headrace.steps.row import MILLI, Row
 from headrace.steps.spec import step_of
 

@@ -14,7 +14,7 @@ from headrace.features.telling import Teller, Vector, key_of
 from headrace.model.featured import Featured
 from headrace.model.output import Output
 from headrace.model.target import FeatureRows
-from headrace.steps.features import Known
+from headrace.steps.known import Known
 from headrace.stores.redis_sets import Member, SetReader
 
 Conversions = list[tuple[int, Callable[[Any], Any]]]

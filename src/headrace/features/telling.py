@@ -11,7 +11,7 @@ from headrace.base.errors import UsageError
 from headrace.features.declared import told
 from headrace.model.featured import Featured
 from headrace.steps import features, plain
-from headrace.steps.features import Known
+from headrace.steps.known import Known
 from headrace.steps.row import Row
 from headrace.steps.spec import step_of
 

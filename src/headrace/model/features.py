@@ -208,9 +208,6 @@ class Features(Verbs):
 
     def _with(self, place: Where | None, **more: Any) -> Self:
         grown = replace(self, **more)
-        if grown.tells and any(over.tile for over in grown.overs):
-            raise BadStep(f"{self.name} cannot say what it has seen", why="of a window in tiles no rows are kept",
-                          fix="leave tiles out, or seen()", where=place)  # fmt: skip
         names = [column.name for column in self.source.columns] + grown._names
         if twice := [name for name in grown._names if names.count(name) > 1]:
             raise BadStep(f"{twice[0]!r} is taken", why="vectors have the columns of their row, and each feature once",

@@ -96,7 +96,8 @@ def _features(node: declared.Featured) -> StateBound:
         words += f"; of {other.name} {_back(node, number).removesuffix(' behind')}, at most {node.most:,}"
     if tiled := [over for over in node.overs if over.tile]:
         counts = ", ".join(f"{over.size // over.tile} of {show(over.tile)}" for over in tiled)
-        size = sum(over.size // over.tile * (8 + sum(map(_aggregate, over.values))) for over in tiled)
+        start = 8 + (16 if node.seen else 0)
+        size = sum(over.size // over.tile * (start + sum(map(_aggregate, over.values))) for over in tiled)
         words += f"; older rows in tiles: at most {counts}, about {size:,} bytes"
     marks = (8 if node.once is not None else 0) + (16 if node.seen else 0)
     return StateBound(

@@ -23,13 +23,15 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any
 
 from headrace.steps import aggregate, seen
 from headrace.steps.algebra import Algebra
 from headrace.steps.hll import hash64
+from headrace.steps.known import Known
 from headrace.steps.row import DUPLICATE, LATE, MILLI, NAN, TOO_MANY, USED, Row, up_to_ms
-from headrace.steps.tiles import Tiles, Tiling
+from headrace.steps.tiles import PLACE, Tiles, Tiling
 
 NEVER = -(1 << 63)
 """Before all times."""
@@ -47,13 +49,17 @@ class Window:
     input: int = 0
     tile: int = 0
     algebras: tuple[Algebra, ...] = field(init=False, repr=False, compare=False)
-    tiling: Tiling | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        algebras = tuple(map(aggregate.algebra, self.aggregates))
-        tiling = Tiling(size=self.size, width=self.tile, algebras=algebras, places=self.places) if self.tile else None
-        object.__setattr__(self, "algebras", algebras)
-        object.__setattr__(self, "tiling", tiling)
+        object.__setattr__(self, "algebras", tuple(map(aggregate.algebra, self.aggregates)))
+
+    def tiling(self, tells: bool) -> Tiling | None:
+        """How it is kept in tiles, if it is. `tells`: which rows they are of is kept, too."""
+        algebras, places = self.algebras, self.places
+        if tells:
+            algebras, places = (*algebras, seen.MARKING), (*places, PLACE)
+        own = Tiling(size=self.size, width=self.tile, algebras=algebras, places=places, input=self.input)
+        return own if self.tile else None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -85,6 +91,7 @@ class Spec:
     reaches: tuple[int, ...] = field(init=False)  # how far back rows are asked for, by input
     rows: int = field(init=False)  # how many rows before are asked for, however old
     floats: tuple[tuple[int, ...], ...] = field(init=False, repr=False, compare=False)
+    tilings: tuple[Tiling | None, ...] = field(init=False, repr=False, compare=False)  # by window
 
     def __post_init__(self) -> None:
         # A repeated row that is not late is not older than W - lateness: one micro more, and its id is still known. The
@@ -98,6 +105,7 @@ class Spec:
         object.__setattr__(self, "reaches", tuple(reaches))
         object.__setattr__(self, "rows", max((n for _, n in self.last), default=0))
         object.__setattr__(self, "floats", tuple(map(tuple, floats)))
+        object.__setattr__(self, "tilings", tuple(window.tiling(self.seen) for window in self.windows))
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -111,16 +119,6 @@ class Spec:
             "once": bool(self.once),
             "seen": self.seen,
         }
-
-
-class Known(NamedTuple):
-    """What is kept of a row. `id`: a hash of it, if a row is told once; eight bytes tell the few rows of a key apart.
-    `place`: if vectors say what they are over."""
-
-    time: int
-    args: tuple[Any, ...]
-    id: int = 0
-    place: seen.Place | None = None
 
 
 @dataclass(slots=True)
@@ -174,9 +172,8 @@ def step(spec: Spec, state: State, row: Row, before: int | None, input: int = 0)
     at = bisect_right(rows, row.time, key=_time)
     rows.insert(at, known)
     if row.time < state.tiled:  # of another input: its tile is there already
-        for window, tiles in zip(spec.windows, state.tiles, strict=True):
-            if window.tiling and window.input == input:
-                window.tiling.put(tiles, row.time, known.args)
+        for tiling, tiles in _tiled(spec, state, input):
+            tiling.put(tiles, known)
     return USED, () if input else tuple(_vector(spec, state, row.time, at))
 
 
@@ -196,7 +193,7 @@ def due(spec: Spec, state: State) -> int | None:
     stays = list(spec.reaches)
     stays[0] = min(stays[0], spec.ttl) if len(state.inputs[0]) > spec.rows else spec.ttl
     ends = [rows[-1].time + kept for rows, kept in zip(state.inputs, stays, strict=True) if rows]
-    ends += [max(tiles) + window.size for window, tiles in zip(spec.windows, state.tiles, strict=True) if tiles]
+    ends += [tiling.gone(max(tiles)) for tiling, tiles in _tiled(spec, state) if tiles]
     return up_to_ms(min(ends) + spec.lateness) if ends else None
 
 
@@ -205,8 +202,14 @@ def _late(spec: Spec, time: int, input: int, watermark: int) -> bool:
     can ask for it."""
     if input == 0:
         return time + spec.lateness < watermark
-    ends = [window.tiling.gone(time) for window in spec.windows if window.tiling and window.input == input]
+    ends = [tiling.gone(time) for tiling in spec.tilings if tiling and tiling.input == input]
     return max([time + spec.reaches[input], *ends]) + spec.lateness <= watermark
+
+
+def _tiled(spec: Spec, state: State, input: int | None = None) -> list[tuple[Tiling, Tiles]]:
+    """The windows in tiles, of one input or all, and their tiles."""
+    own = zip(spec.tilings, state.tiles, strict=True)
+    return [(tiling, tiles) for tiling, tiles in own if tiling and input in (None, tiling.input)]
 
 
 def _known(spec: Spec, row: Row, input: int) -> Known:
@@ -225,10 +228,14 @@ def _vector(spec: Spec, state: State, time: int, at: int) -> list[Any]:
         known -= 1
         after = rows[known].time
     told: list[Any] = []
-    for window, tiles in zip(spec.windows, state.tiles, strict=True):
+    marked: list[tuple[Tiling, seen.Marks]] = []
+    for window, tiling, tiles in zip(spec.windows, spec.tilings, state.tiles, strict=True):
         over = state.inputs[window.input]
-        if window.tiling:  # no silence is as long as its ttl
-            told += window.tiling.values(tiles, _untiled(state, over, window.tiling.first_of(time), time), time)
+        if tiling:  # no silence is as long as its ttl
+            values = tiling.values(tiles, _untiled(state, over, tiling.first_of(time), time), time)
+            if spec.seen:
+                marked.append((tiling, values.pop()))
+            told += values
             continue
         low, high = (0, len(over)) if window.input else (known, end)
         until = time - window.delay
@@ -238,18 +245,32 @@ def _vector(spec: Spec, state: State, time: int, at: int) -> list[Any]:
         before = [one.args[place] for one in rows[max(known, at - n) : at]]
         told.append(before[::-1] if n > 1 else before[0] if before else None)
     if spec.seen:
-        asked = min(bisect_right(rows, time - spec.reaches[0], 0, at, key=_time), at - spec.rows)
-        over = rows[max(known, asked) : end]
-        for others, reach in zip(state.inputs[1:], spec.reaches[1:], strict=True):
-            over += [one for one in others if time - reach < one.time <= time]
-        told.append(seen.text(spec.topics, [one.place for one in over if one.place is not None]))
+        told.append(_seen(spec, state, time, at, known, marked))
     return told
 
 
-def _untiled(state: State, rows: list[Known], since: int, until: int) -> list[tuple[int, tuple[Any, ...]]]:
-    """Times and args of the rows from `since` to `until` that are in no tile yet."""
+def _seen(spec: Spec, state: State, time: int, at: int, known: int, marked: list[tuple[Tiling, seen.Marks]]) -> str:
+    """Which rows the vector is over: of each input those of the window that begins first, be it of rows or of tiles,
+    and those before. `marked`: what the tiles say."""
+    parts = []
+    for input, (rows, reach) in enumerate(zip(state.inputs, spec.reaches, strict=True)):
+        stop = bisect_right(rows, time, key=_time)
+        low, before = (known, at - spec.rows) if input == 0 else (0, stop)
+        first = bisect_right(rows, time - reach, 0, stop, key=_time)
+        tiles = [(tiling.first_of(time), marks) for tiling, marks in marked if tiling.input == input]
+        begin, marks = min(tiles, key=itemgetter(0), default=(time, None))
+        if marks is not None and begin <= time - reach:
+            parts.append(marks)
+            stop = bisect_left(rows, begin, key=_time)
+        over = rows[max(low, min(first, before)) : stop]
+        parts.append(seen.marks(one.place for one in over if one.place is not None))
+    return seen.text(spec.topics, *parts)
+
+
+def _untiled(state: State, rows: list[Known], since: int, until: int) -> list[Known]:
+    """The rows from `since` to `until` that are in no tile yet."""
     low = bisect_left(rows, max(since, state.tiled), key=_time)
-    return [one[:2] for one in rows[low : bisect_right(rows, until, low, key=_time)]]
+    return rows[low : bisect_right(rows, until, low, key=_time)]
 
 
 def _values(window: Window, rows: list[Known], first: int, end: int) -> list[Any]:
@@ -284,11 +305,10 @@ def _drop(spec: Spec, state: State, watermark: int | None) -> None:
 
 def _tile(spec: Spec, state: State, oldest: int) -> None:
     """Puts rows into their tiles that none which comes can be older than."""
-    for window, tiles in zip(spec.windows, state.tiles, strict=True):
-        if window.tiling:
-            for time, args in _untiled(state, state.inputs[window.input], NEVER, oldest - 1):
-                window.tiling.put(tiles, time, args)
-            window.tiling.forget(tiles, oldest)
+    for tiling, tiles in _tiled(spec, state):
+        for row in _untiled(state, state.inputs[tiling.input], NEVER, oldest - 1):
+            tiling.put(tiles, row)
+        tiling.forget(tiles, oldest)
     state.tiled = max(oldest, state.tiled)
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from headrace.steps.algebra import Growing
 from headrace.steps.hll import hash64
-from headrace.steps.row import Row
+from headrace.steps.row import Order, Row
 
 _MASK = (1 << 64) - 1
 _NEWEST = 32
@@ -81,14 +82,43 @@ def mark(cause: str) -> int:
     return hash64(cause.encode())
 
 
-def text(topics: Sequence[str], places: Iterable[Place]) -> str:
-    """`topics`: by source number, sorted."""
-    last: dict[tuple[int, int], int] = {}
-    total = 0
+Marks = tuple[dict[tuple[int, int], int], int]  # the last offset by source and partition, the sum
+
+
+class Marking(Growing):
+    """The rows of a vector, put together like the values of an aggregate. State: Marks."""
+
+    def empty(self) -> Marks:
+        return {}, 0
+
+    def add(self, state: Marks, value: Place, order: Order) -> Marks:
+        return self.merge(state, ({(value.source, value.partition): value.offset}, value.mark))
+
+    def merge(self, into: Marks, other: Marks) -> Marks:
+        last, total = into
+        for at, offset in other[0].items():
+            last[at] = max(last.get(at, 0), offset)
+        return last, (total + other[1]) & _MASK
+
+    def value(self, state: Marks) -> Marks:
+        return state
+
+
+def marks(places: Iterable[Place]) -> Marks:
+    total = MARKING.empty()
     for one in places:
-        total += one.mark
-        if one.source < len(topics):
-            at = one.source, one.partition
-            last[at] = max(last.get(at, 0), one.offset)
-    said = [f"{topics[source]}/{partition}@{offset}" for (source, partition), offset in sorted(last.items())]
-    return " ".join([*said, f"#{total & _MASK:016x}"])
+        total = MARKING.add(total, one, (0, 0, 0, 0, ""))
+    return total
+
+
+MARKING = Marking()
+
+
+def text(topics: Sequence[str], *parts: Marks) -> str:
+    """What these say together. `topics`: by source number, sorted."""
+    last, total = MARKING.empty()
+    for part in parts:
+        last, total = MARKING.merge((last, total), part)
+    logged = sorted(item for item in last.items() if item[0][0] < len(topics))
+    said = [f"{topics[source]}/{partition}@{offset}" for (source, partition), offset in logged]
+    return " ".join([*said, f"#{total:016x}"])

@@ -21,12 +21,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.steps.algebra import Algebra
+from headrace.steps.known import Known
 
 Tile = list[Any]
 """What its rows say: a state for each aggregate."""
 Tiles = dict[int, Tile]
 """Of one key and window, by start."""
-Args = tuple[Any, ...]
+PLACE = -2
+"""Among places: what is asked of a row is where it came from."""
 
 _NO_ORDER = (0, 0, 0, 0, "")  # aggregates that ask for the order of rows are not kept in tiles
 
@@ -34,12 +36,13 @@ _NO_ORDER = (0, 0, 0, 0, "")  # aggregates that ask for the order of rows are no
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tiling:
     """How a window is kept in tiles. Times in micros. `places`: where each aggregate's argument stands among the row's
-    args, -1: it has none."""
+    args, -1: it has none. `input`: whose rows."""
 
     size: int
     width: int
     algebras: tuple[Algebra, ...]
     places: tuple[int, ...]
+    input: int
 
     def tile_of(self, time: int) -> int:
         """Start of the tile that a time lies in."""
@@ -53,22 +56,21 @@ class Tiling:
         """When a row of this time has left the window, with all of its tile."""
         return self.tile_of(time) + self.size
 
-    def put(self, tiles: Tiles, time: int, args: Args) -> None:
+    def put(self, tiles: Tiles, row: Known) -> None:
         """Adds a row to its tile."""
-        start = self.tile_of(time)
+        start = self.tile_of(row.time)
         if start not in tiles:
             tiles[start] = self._merged([])
-        self._add(tiles[start], args)
+        self._add(tiles[start], row)
 
-    def values(self, tiles: Tiles, rows: Iterable[tuple[int, Args]], time: int) -> list[Any]:
-        """The aggregates at this time. `rows`: times and args of those in the window that are in no tile yet, by
-        time."""
+    def values(self, tiles: Tiles, rows: Iterable[Known], time: int) -> list[Any]:
+        """The aggregates at this time. `rows`: those in the window that are in no tile yet, by time."""
         own: Tiles = {}
-        for at, args in rows:
-            start = self.tile_of(at)
+        for row in rows:
+            start = self.tile_of(row.time)
             if start not in own:
                 own[start] = self._merged([tiles[start]] if start in tiles else [])  # what is kept stays as it is
-            self._add(own[start], args)
+            self._add(own[start], row)
         whole, first = tiles | own, self.first_of(time)
         total = self._merged(whole[start] for start in sorted(whole) if start >= first)
         return [algebra.value(state) for algebra, state in zip(self.algebras, total, strict=True)]
@@ -78,9 +80,10 @@ class Tiling:
         for start in [start for start in tiles if self.gone(start) <= time]:
             del tiles[start]
 
-    def _add(self, tile: Tile, args: Args) -> None:
+    def _add(self, tile: Tile, row: Known) -> None:
         for i, (algebra, place) in enumerate(zip(self.algebras, self.places, strict=True)):
-            tile[i] = algebra.add(tile[i], None if place < 0 else args[place], _NO_ORDER)
+            value = row.args[place] if place >= 0 else row.place if place == PLACE else None
+            tile[i] = algebra.add(tile[i], value, _NO_ORDER)
 
     def _merged(self, tiles: Iterable[Tile]) -> Tile:
         total = [algebra.empty() for algebra in self.algebras]

@@ -13,7 +13,7 @@ from headrace.model.output import Output
 from headrace.model.target import FeatureRows
 from headrace.reference.batch import Record
 from headrace.steps import plain
-from headrace.steps.features import Known
+from headrace.steps.known import Known
 
 
 class Asked:
