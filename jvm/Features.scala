@@ -20,12 +20,12 @@ import org.apache.spark.unsafe.types.UTF8String
   * `place`: if vectors say what they are over. */
 final class Known(val time: Long, val args: GenericInternalRow, val id: Long, val place: Place)
 
-/** One key: of each input its rows by time, those of one time as they came; of each window its tiles, none if it is exact.
+/** One key: of each input its rows by time, those of one time as they came; of each window its tiles, null if it is exact.
   * Rows that are older than `tiled` are in their tiles; those of the first input that come are not older. */
 final class FeaturesState(val inputs: Array[ArrayList[Known]], val tiles: Array[Tiles]) extends State {
   var tiled: Long = Times.NONE
 
-  def empty: Boolean = inputs.forall(_.isEmpty) && tiles.forall(_.added.isEmpty)
+  def empty: Boolean = inputs.forall(_.isEmpty) && tiles.forall(own => own == null || own.added.isEmpty)
   def held: Long = 0 // they are remembered, the rows have gone on
 
   // What follows is not kept: it saves work while rows of a batch come. They come in order of time, so that none is put
@@ -70,7 +70,7 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
   private val whole = new Array[Tile](windows.length) // windows in tiles, as they were told last
 
   def fresh(): FeaturesState =
-    new FeaturesState(Array.fill(kept.length)(new ArrayList[Known]), Array.fill(windows.length)(new Tiles))
+    new FeaturesState(Array.fill(kept.length)(new ArrayList[Known]), windows.map(window => if (window.tiling == null) null else new Tiles))
 
   /** Among rows of one time what is remembered is there when a row is told of it. */
   override def turn(input: Int): Int = if (input == 0) 1 else 0
@@ -198,7 +198,7 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
   private def moved(state: FeaturesState, input: Int): Unit = {
     windows.indices.foreach(w => if (windows(w).input == input) {
       state.sums(w).totals = null
-      state.tiles(w).moved()
+      if (state.tiles(w) != null) state.tiles(w).moved()
     })
     if (input == 0) state.known = -1
   }
@@ -278,7 +278,7 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
   def read(in: BlobReader): FeaturesState = {
     val inputs = Array.tabulate(kept.length)(input => readRows(input, in))
     val tiled = if (tiling.nonEmpty) in.long() else Times.NONE
-    val state = new FeaturesState(inputs, windows.map(window => if (window.tiling == null) new Tiles else window.tiling.read(in)))
+    val state = new FeaturesState(inputs, windows.map(window => if (window.tiling == null) null else window.tiling.read(in)))
     state.tiled = tiled
     state
   }

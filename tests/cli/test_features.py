@@ -36,6 +36,7 @@ card = (
     bank.features("card", key="card_id", source=payments, ttl="30 d")
     .over("1 h", spent=hr.sum("amount"), times=hr.count())
     .over("7 d", delay="1 d", before=hr.count())
+    .over("1 d", tiles=True, times=hr.count())
     .last("at")
 )
 card.to(hr.redis("{prefix}:{{card_id}}"))
@@ -64,13 +65,14 @@ def test_the_features_of_an_app_are_shown(bank: Headrace) -> None:
     (row,) = bank("features", "show", "bank", "--json").json
     assert row["online"].startswith("redis:bank_")
     assert row | {"online": ""} == {
-        "features": "card", "key": "card_id", "columns": 4, "ttl": 2_592_000.0, "online": "", "lake": "lake.payments",
+        "features": "card", "key": "card_id", "columns": 5, "ttl": 2_592_000.0, "online": "", "lake": "lake.payments",
     }  # fmt: skip
     assert bank("features", "show", "bank", "card").out.splitlines() == [
         "feature    type            what",
         "spent_1h   decimal(28, 2)  sum(amount) over 1 h",
         "times_1h   int             count() over 1 h",
         "before_7d  int             count() over 7 d until 1 d ago",
+        "times_1d   int             count() over 1 d in tiles of 1 h",
         "last_at    time            at of the row before",
     ]
     said = bank("features", "show", "bank", "cart")
@@ -79,7 +81,7 @@ def test_the_features_of_an_app_are_shown(bank: Headrace) -> None:
 
 def test_the_features_of_a_key_are_told_as_of_a_time(bank: Headrace) -> None:
     assert bank("features", "get", "bank", "card", "card_id=c17", "--at", "2026-11-03T10:59Z", "--json").json == {
-        "spent_1h": "6.00", "times_1h": 3, "before_7d": 0, "last_at": "2026-11-03T10:40:00.000000Z",
+        "spent_1h": "6.00", "times_1h": 3, "before_7d": 0, "times_1d": 3, "last_at": "2026-11-03T10:40:00.000000Z",
     }  # fmt: skip
     told = bank("features", "get", "bank", "card", "card_id=c17", "--at", "2026-11-03T11:00Z")
     assert told.out.splitlines()[:2] == ["spent_1h   5.00", "times_1h   2"]
@@ -108,5 +110,5 @@ def test_logged_vectors_are_checked(bank: Headrace) -> None:
     assert said.out.splitlines()[:2] == ["feature    rows  equal  match", "spent_1h      3      3  100.0000%"]
     assert said.err == ""
     told = bank("features", "check", "bank", "card", "--table", "decision_log", "--json").json
-    assert (told["rows"], told["missing"], told["exact"], len(told["features"])) == (3, 0, True, 4)
+    assert (told["rows"], told["missing"], told["exact"], len(told["features"])) == (3, 0, True, 5)
     assert bank("features", "check", "bank", "card", "--table", "nothing").code == 1

@@ -52,7 +52,7 @@ def described(app: App, name: str | None = None, beside: Iterable[App] = ()) -> 
 def _said(node: Featured) -> Iterator[str]:
     for over in node.overs:
         of = f" of {node.others[over.input - 1].name}" if over.input else ""
-        ago = f" until {show(over.delay)} ago" if over.delay else ""
+        ago = f" until {show(over.delay)} ago" if over.delay else f" in tiles of {show(over.tile)}" if over.tile else ""
         for value in over.values:
             yield f"{str(value).removeprefix(f'{value.name} = ')}{of} over {show(over.size)}{ago}"
     for one in node.before:
