@@ -90,12 +90,8 @@ final class Features(spec: RowStepSpec) extends RowStep[FeaturesState] {
     val behind = upTo(rows, row.time, 0, rows.size)
     val known = new Known(row.time, args, id, if (seen == null) null else Place.of(row, spec.topics))
     rows.add(behind, known)
-    tiling.foreach { w =>
-      if (windows(w).input == input) {
-        if (behind < state.tiles(w).end) state.tiles(w).moved()
-        if (row.time < state.tiled) windows(w).tiling.put(state.tiles(w), known) // of another input: its tile is there already
-      }
-    }
+    if (row.time < state.tiled) // of another input: its tile is there already
+      tiling.foreach(w => if (windows(w).input == input) windows(w).tiling.put(state.tiles(w), known))
     if (input == 0) out.add(new Given(0, row.time, new JoinedRow(row.args, vector(state, row.time, behind)), row, ""))
     Verdict.USED
   }

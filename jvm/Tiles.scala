@@ -15,8 +15,8 @@ final class Tile(val states: Array[AnyRef], val seen: SeenRows)
 final class Tiles {
   val added = new TreeMap[java.lang.Long, Tile]
 
-  // What follows is not kept: it saves work while rows come one after the other. Of the tile that was told of last, it is
-  // the tiles before it and itself, up to before the row at `end`; null: not known.
+  // What follows is not kept: it saves work while rows of a batch come, in order of time. Of the tile that was told of last
+  // it is the tiles before it, and itself up to before the row at `end`; null: not known.
   var tile = 0L
   var end = 0
   var before: Tile = _

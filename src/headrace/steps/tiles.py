@@ -72,7 +72,7 @@ class Tiling:
                 own[start] = self._merged([tiles[start]] if start in tiles else [])  # what is kept stays as it is
             self._add(own[start], row)
         whole, first = tiles | own, self.first_of(time)
-        total = self._merged(whole[start] for start in sorted(whole) if start >= first)
+        total = self._merged(whole[start] for start in sorted(whole) if first <= start <= time)
         return [algebra.value(state) for algebra, state in zip(self.algebras, total, strict=True)]
 
     def forget(self, tiles: Tiles, time: int) -> None:
