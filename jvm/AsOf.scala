@@ -1,9 +1,10 @@
-/** Enrich as of the row's time: the version with the greatest version time that is not after it (rule J4).
+/** Enrich as of the row's time: the version with the greatest version time that is not after it (rules J4, J7).
   *
   * A row waits until W > its time, when versions up to it are known; without `wait` it takes what is there. A version
   * that comes after the row was answered does not revise it, but answers rows that come later still.
   * Versions are kept as far back as `history`: the oldest row that can still be answered is W - history old, so that of
-  * the versions up to there only the newest is kept. An older row is late. */
+  * the versions up to there only the newest is kept. An older row is late. With a time to live a version answers rows
+  * up to its time + ttl, without that moment, and after that none does: it is as if the row had been deleted then. */
 package headrace.steps
 
 import java.util.ArrayList
@@ -21,10 +22,12 @@ final class AsOfState(val rows: Entries, val versions: Versions) extends State {
 final class AsOf(spec: RowStepSpec) extends RowStep[AsOfState] {
   private val history = spec.json.get("history").asLong // micros
   private val waits = spec.json.get("wait").asBoolean
+  private val ttl = spec.json.get("ttl").asLong // how long a version answers that no other follows, micros; 0: for ever
   private val columns = spec.inputs.map(_.length)
   private val nothing = HeldRow.nothing(columns(AsOf.TABLE))
 
-  def fresh(): AsOfState = new AsOfState(new Entries(columns(AsOf.STREAM)), Versions.empty(columns(AsOf.TABLE), apart))
+  def fresh(): AsOfState =
+    new AsOfState(new Entries(columns(AsOf.STREAM)), Versions.empty(columns(AsOf.TABLE), ttl, apart))
 
   /** Holds the row, or answers it at once; late when the version of its time may be gone. A version enters the history,
     * however old it is. */
@@ -68,7 +71,7 @@ final class AsOf(spec: RowStepSpec) extends RowStep[AsOfState] {
     passed
   }
 
-  /** When a row has its answer, or when only the newest version is left. */
+  /** When a row has its answer, when only the newest version is left, or not even that. */
   def due(state: AsOfState): Long = {
     val answers = if (state.rows.isEmpty) Times.NEVER else Times.upToMs(state.rows.time(0) + 1)
     val settles = state.versions.settles
@@ -81,7 +84,7 @@ final class AsOf(spec: RowStepSpec) extends RowStep[AsOfState] {
   }
 
   def read(in: BlobReader): AsOfState =
-    new AsOfState(Entries.read(in, columns(AsOf.STREAM)), Versions.read(in, columns(AsOf.TABLE), apart))
+    new AsOfState(Entries.read(in, columns(AsOf.STREAM)), Versions.read(in, columns(AsOf.TABLE), ttl, apart))
 
   private def isLate(row: Row, before: Long): Boolean = before != Times.NONE && row.time + history < before * Times.MILLI
 

@@ -1,7 +1,8 @@
-/** Enrich with a table's current value: what the table says when the row is processed (rules J4, J6).
+/** Enrich with a table's current value: what the table says when the row is processed (rules J4, J6, J7).
   *
   * Rows and versions of a batch are given in one order R2: a row sees the versions before it. A row without value, or
-  * whose key is null, comes out with none. Every row and version is used when it comes. */
+  * whose key is null, comes out with none. Every row and version is used when it comes. With a time to live a row finds
+  * no version that the watermark it meets, W(k-1), has outlived. */
 package headrace.steps
 
 import java.util.ArrayList
@@ -16,28 +17,33 @@ final class CurrentState(val latest: Latest) extends State {
 
 final class Current(spec: RowStepSpec) extends RowStep[CurrentState] {
   private val keep = spec.json.get("keep").asLong // how long a deletion is remembered, micros of event time
+  private val ttl = spec.json.get("ttl").asLong // how long a row lives that no version renews, the same; 0: for ever
   private val columns = spec.inputs(Current.TABLE).length
   private val nothing = HeldRow.nothing(columns)
 
   def fresh(): CurrentState = new CurrentState(new Latest(null))
 
   def step(state: CurrentState, row: Row, input: Int, before: Long, out: ArrayList[Given]): Int = {
-    if (input == Current.TABLE) state.latest.take(row) else out.add(enriched(row, state.latest.values))
+    if (input == Current.STREAM) out.add(enriched(row, state.latest.values)) else learn(state, row, before)
     Verdict.USED
   }
+
+  /** Takes a version of the table, unless it comes when its time is up. */
+  private def learn(state: CurrentState, row: Row, before: Long): Unit =
+    if (row.args == null || !Version.outlived(row.time, ttl, before)) state.latest.take(row)
 
   override def unkeyed(row: Row, input: Int, before: Long, out: ArrayList[Given]): Int = {
     if (input == Current.STREAM) out.add(enriched(row, null))
     Verdict.USED
   }
 
-  /** Forgets a deletion whose time is up. */
+  /** Forgets a deletion, or a row, whose time is up. */
   def onTime(state: CurrentState, watermark: Long, clock: Long, out: ArrayList[Given]): Long = {
-    state.latest.forget(keep, watermark)
+    state.latest.forget(keep, ttl, watermark)
     0
   }
 
-  def due(state: CurrentState): Long = state.latest.due(keep)
+  def due(state: CurrentState): Long = state.latest.due(keep, ttl)
 
   def write(state: CurrentState, out: BlobWriter): Unit = state.latest.version.write(out)
 

@@ -7,8 +7,7 @@ case class Reached(place: Place, top: Long, seen: Long, caughtUp: Boolean, finis
 
 object Frontier {
   val None: Long = Part.None
-  /** Where time goes at the end of input: 9999-12-31T23:59:59.999Z, in milliseconds. */
-  val End: Long = 253402300799999L
+  val End: Long = steps.Times.END
 
   /** W in milliseconds, never below `before`; topics that do not count are as if they were not there.
     *

@@ -113,6 +113,9 @@ final class Given(
 final class HeldRow(time: Long, src: Int, part: Int, off: Long, id: Array[Byte], val args: UnsafeRow)
     extends Order(time, src, part, off, id) {
 
+  /** A tombstone in its place. */
+  def gone: HeldRow = new HeldRow(time, src, part, off, id, null)
+
   override def write(out: BlobWriter): Unit = {
     super.write(out)
     out.binaryOrNull(if (args == null) null else args.getBytes)

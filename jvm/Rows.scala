@@ -22,6 +22,7 @@ object Verdict {
 object Times {
   final val MILLI = 1000L // micros in a millisecond: times are micros, watermarks and clocks are ms
   final val NONE = Long.MinValue // no watermark yet
+  final val END = 253402300799999L // the watermark after the end of input: 9999-12-31T23:59:59.999Z
   final val NEVER = Long.MaxValue // nothing is due
 
   /** The first whole millisecond at or after this time. */

@@ -6,12 +6,13 @@ package headrace.steps
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 
-final class Versions(columns: Int, chunks: Chunks) {
+/** `ttl`: how long one answers that no other follows, micros; 0: for ever. */
+final class Versions(columns: Int, ttl: Long, chunks: Chunks) {
   private var entries: Entries = _ // null: in the chunk, not read yet
   private var kept = false // in the chunk
   private var changed = false
   private var next = Times.NEVER // the oldest time that can be asked for at which one is of no more use
-  private var last = Times.NEVER // the same when only the newest is left
+  private var last = Times.NEVER // the same when only the newest is left; if it is so already, when that is over
 
   def isEmpty: Boolean = entries != null && entries.isEmpty // a chunk is never empty
 
@@ -23,18 +24,18 @@ final class Versions(columns: Int, chunks: Chunks) {
   /** What the table says as of this time; null: nothing. */
   def at(time: Long): UnsafeRow = {
     val known = read().firstAfter(time) - 1
-    if (known < 0) null else entries(known).args
+    if (known < 0 || over(known) <= time) null else entries(known).args
   }
 
-  /** Of the versions up to the oldest time that can be asked for, only the newest can be the answer; a tombstone answers
-    * as nothing does. */
+  /** Of the versions up to the oldest time that can be asked for, only the newest can be the answer, unless it is over
+    * by then. */
   def drop(oldest: Long): Unit = if (next <= oldest) {
     val older = read().firstAfter(oldest)
-    entries.dropFirst(if (entries.isTombstone(older - 1)) older else older - 1)
+    entries.dropFirst(if (over(older - 1) <= oldest) older else older - 1)
     change()
   }
 
-  /** The oldest time that can be asked for at which only the newest is left, NEVER if it is so already. */
+  /** The oldest time that can be asked for at which only the newest is left; if it is so already, at which it is over. */
   def settles: Long = last
 
   /** Keeps the chunk: once a batch, after all changes. */
@@ -67,9 +68,14 @@ final class Versions(columns: Int, chunks: Chunks) {
 
   private def look(): Unit = {
     val size = entries.size
-    next = if (size > 0 && entries.isTombstone(0)) entries.time(0) else if (size > 1) entries.time(1) else Times.NEVER
-    last = if (next == Times.NEVER) next else entries.time(size - 1)
+    val first = if (size > 0) over(0) else Times.NEVER
+    next = if (size > 1) Math.min(first, entries.time(1)) else first
+    last = if (size > 1) entries.time(size - 1) else first
   }
+
+  /** From when on it answers as nothing does: a tombstone at once, a row that was not renewed when its time is up. */
+  private def over(at: Int): Long =
+    if (entries.isTombstone(at)) entries.time(at) else if (ttl > 0) entries.time(at) + ttl else Times.NEVER
 }
 
 object Versions {
@@ -77,14 +83,14 @@ object Versions {
   private val CHUNK = Array[Byte](0)
 
   /** `chunks` null: all lie in the key's own state. */
-  def empty(columns: Int, chunks: Chunks): Versions = {
-    val made = new Versions(columns, chunks)
+  def empty(columns: Int, ttl: Long, chunks: Chunks): Versions = {
+    val made = new Versions(columns, ttl, chunks)
     made.entries = new Entries(columns)
     made
   }
 
-  def read(in: BlobReader, columns: Int, chunks: Chunks): Versions = {
-    val made = new Versions(columns, chunks)
+  def read(in: BlobReader, columns: Int, ttl: Long, chunks: Chunks): Versions = {
+    val made = new Versions(columns, ttl, chunks)
     made.kept = in.bool()
     if (made.kept) {
       made.next = in.fixed()

@@ -72,11 +72,15 @@ def interval_spec(random: Random) -> dict[str, Any]:
 
 def as_of_spec(random: Random) -> dict[str, Any]:
     history = random.choice((0, 1, 500_000, 10 * SECOND, 60 * SECOND))
-    return as_of.Spec(history=history, wait=random.random() < 0.6).as_json()
+    return as_of.Spec(history=history, wait=random.random() < 0.6, ttl=ttl_of(random)).as_json()
 
 
 def current_spec(random: Random) -> dict[str, Any]:
-    return current.Spec(keep=random.choice((0, 1, 5, 60)) * SECOND).as_json()
+    return current.Spec(keep=random.choice((0, 1, 5, 60)) * SECOND, ttl=ttl_of(random)).as_json()
+
+
+def ttl_of(random: Random) -> int:
+    return random.choice((0, 0, 1, 500_000, 10 * SECOND, 60 * SECOND))
 
 
 def model_of(case: Case) -> IntervalModel | AsOfModel | CurrentModel:
@@ -154,7 +158,7 @@ class CurrentModel:
 
     def step(self, state: Any, row: Row, input: int, before: int | None) -> tuple[str, list[Given]]:
         if input == 1:
-            return current.learn(self.spec, state, Version(row.order, row.args)), []
+            return current.learn(self.spec, state, Version(row.order, row.args), before), []
         verdict, made = current.step(self.spec, state, row)
         return verdict, enriched(made)
 

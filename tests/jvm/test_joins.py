@@ -25,9 +25,10 @@ def test_interval_joins_of_busy_keys(spark: Spark) -> None:
 
 
 def test_as_of(spark: Spark) -> None:
-    """Versions and rows out of order and of equal times, tombstones, versions older than the history."""
+    """Versions and rows out of order and of equal times, tombstones, versions older than the history, times to live."""
     check(spark, [case_of(Random(seed), as_of_spec) for seed in range(CASES)], model_of)
 
 
 def test_current(spark: Spark) -> None:
+    """Rows whose time to live is up, some when they come."""
     check(spark, [case_of(Random(seed), current_spec) for seed in range(CASES)], model_of)

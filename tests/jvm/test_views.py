@@ -17,10 +17,11 @@ from headrace.spark.session import Spark
 from headrace.steps import aggregate, changelog, settle, table, view_join
 from headrace.steps.change import NO_VERSION, Change
 from headrace.steps.changelog import Delta
-from headrace.steps.row import Row
+from headrace.steps.row import END, Row
 from headrace.steps.version import Version
 from headrace.steps.view_join import Answer, Link
 from tests.jvm.agreeing import Case, Given, check, run_python, run_scala
+from tests.jvm.joining import ttl_of
 from tests.properties import DEPTH
 from tests.spark.schedules import SECOND, TAKES, aggregate_of, pace_of, result_type, spark_type, value_of
 
@@ -33,8 +34,12 @@ KEPT = tuple(kind for kind in TAKES if kind not in UNRETRACTABLE)
 
 
 def test_tables(spark: Spark) -> None:
-    """Versions out of order, equal times, tombstones, versions after a deletion, deletions forgotten."""
-    check(spark, [table_case(Random(seed)) for seed in range(CASES)], TableModel, unpacked)
+    """Versions out of order, equal times, tombstones, versions after a deletion, deletions forgotten; rows whose time
+    to live is up, some when they come, and that come back."""
+    cases = [table_case(Random(seed)) for seed in range(CASES)]
+    for case in cases[::10]:
+        case["batches"][-1]["watermark"] = END  # the input ends with this batch
+    check(spark, cases, TableModel, unpacked)
 
 
 def test_links_and_right_rows(spark: Spark) -> None:
@@ -151,7 +156,7 @@ def table_case(random: Random) -> Case:
     def make(top: int) -> Made:
         return [(0, about(random, top), row()) for _ in range(random.randint(0, 4))]
 
-    return case_of(random, table.Spec(keep=keep_of(random)), [ROW], CHANGE, make, ROW)
+    return case_of(random, table.Spec(keep=keep_of(random), ttl=ttl_of(random)), [ROW], CHANGE, make, ROW)
 
 
 def view_case(random: Random, keys: int, rows: int) -> Case:
@@ -223,7 +228,7 @@ class TableModel:
     case: Case
 
     def __post_init__(self) -> None:
-        self.spec = table.Spec(keep=self.case["spec"]["keep"])
+        self.spec = table.Spec(keep=self.case["spec"]["keep"], ttl=self.case["spec"]["ttl"])
 
     def fresh(self) -> table.State:
         return table.State()

@@ -189,6 +189,24 @@ def test_a_table_of_changes_needs_no_time_of_its_own_and_no_compaction(app: hr.A
     assert [(topic.name, topic.compact) for topic in app.topics] == [("timeless", False)]
 
 
+@pytest.mark.parametrize("ttl", ["0 s", "-1 d"])
+def test_j7_a_time_to_live_is_longer_than_nothing(app: hr.App, ttl: str) -> None:
+    with pytest.raises(BadApp) as refused:
+        app.table(User, ttl=ttl)
+
+    assert refused.value.what == f"rows of User would live for {ttl}"
+    assert "before anybody could ask" in refused.value.why
+    assert 'ttl="30 d"' in refused.value.fix
+    assert refused.value.where is not None
+    assert refused.value.where.file.endswith("test_joins.py")
+
+
+def test_j7_a_table_is_declared_twice_only_with_the_same_time_to_live(app: hr.App) -> None:
+    assert app.table(User, ttl="1 d") is app.table(User, ttl="24 h")
+    with pytest.raises(BadApp, match="declared twice, differently"):
+        app.table(User, ttl="2 d")
+
+
 def test_a_join_prints_in_one_line(app: hr.App) -> None:
     impressions, clicks = streams(app)
 

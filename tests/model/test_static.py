@@ -120,6 +120,7 @@ def mistakes() -> dict[str, tuple[Callable[[hr.App], Any], str]]:
         "a row of another event": (lambda app: app.static(Country, [SWISS, ("CH", "Europe")]), "row 2 is no Country"),
         "no rows": (lambda app: app.static(Country, 7), "7 is no list of rows"),
         "no call": (lambda app: app.static(Country), "missing a required argument: 'rows'"),
+        "a time to live": (lambda app: app.static(Country, [SWISS], ttl="1 d"), "unexpected keyword argument 'ttl'"),
         "a file that is not there": (lambda app: app.static(Country, "nowhere.csv"), "nowhere.csv cannot be read"),
         "a file of another kind": (lambda app: app.static(Country, "rows.xls"), "rows.xls is no file of rows"),
         "as of a time": (enriched(as_of="at"), "country is static"),

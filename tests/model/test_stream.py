@@ -110,6 +110,9 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "changes of a list": (lambda: payments().changes(["country"], keep="1 h"), "expression-refused"),  # type: ignore[arg-type]
     "a negative idle": (lambda: hr.App("bank").stream(Payment, disorder="0 s", idle="-1 s"), "bad-app"),
     "a negative history": (lambda: hr.App("bank").table(Payment, history="-1 d"), "bad-app"),
+    "rows without a time to live": (lambda: hr.App("bank").table(Payment, ttl="0 s"), "bad-app"),
+    "a negative ttl": (lambda: hr.App("bank").table(Payment, ttl="-1 d"), "bad-app"),
+    "a window forever for no time": (lambda: hr.forever(ttl="0 s"), "bad-window"),
     "an app's name": (lambda: hr.App("The Bank"), "bad-app"),
     "a topic declared twice": (
         lambda: (app := hr.App("bank"), app.topic("x", partitions=1), app.topic("x", partitions=2)),

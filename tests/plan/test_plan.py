@@ -113,6 +113,34 @@ def test_explain_of_joins_is_golden() -> None:
     assert explain(build(joins())) == (GOLDEN / "joins.explain").read_text()
 
 
+def living(ttl: str | None) -> hr.App:
+    app = hr.App("ads")
+    clicks, users = app.stream(Click, disorder="0 s"), app.table(User, history="1 d", ttl=ttl)
+    clicks.enrich(users, on="user_id").to(app.topic("now"))
+    clicks.enrich(users, on="user_id", as_of="at").to(app.topic("then"))
+    users.to(app.topic("people", compact=True))
+    return app
+
+
+def test_j7_a_time_to_live_bounds_what_is_kept() -> None:
+    told = " ".join(explain(build(living("30 d"))).split())
+    assert "version time since; a row that no record renews for 30 d is gone; it counts in the watermark" in told
+    assert "the table's current row, dropped 30 d of event time after it about" in told
+    assert "and the newest before that, dropped 31 d of event time after it about" in told
+    assert "one row per key of users renewed in the last 30 d of event time, a deletion for 1 d" in told
+    assert "renewed in the last 1 h of event time, a deletion for 1 h" in explain(build(living("1 h")))
+    assert "the table's current row, kept until it is deleted" in explain(build(living(None)))
+
+
+def test_j7_a_time_to_live_is_part_of_the_plan() -> None:
+    without, short, long = (build(living(ttl)).flows[0] for ttl in (None, "1 h", "2 h"))
+    assert len({text.fingerprint(flow) for flow in (without, short, long)}) == 3
+    assert "ttl" not in "".join(text.lines(without))  # a checkpoint from before there was one is still of this plan
+    shown = text.difference(text.lines(short), text.lines(long))
+    assert shown.count("\n") == 1
+    assert ", ttl 2 h: " in shown
+
+
 @hr.event(key="ad_id")
 class Ad:
     ad_id: str

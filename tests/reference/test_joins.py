@@ -1,4 +1,4 @@
-"""Rules J1-J4 and J6 for streams with streams and streams with tables, through a plan."""
+"""Rules J1-J4, J6 and J7 for streams with streams and streams with tables, through a plan."""
 
 from __future__ import annotations
 
@@ -164,10 +164,10 @@ def test_t6_a_window_after_an_outer_join_waits_for_the_rows_that_were_alone() ->
 # -- tables
 
 
-def enriching(**how: str) -> hr.App:
+def enriching(ttl: str | None = None, **how: str) -> hr.App:
     app = hr.App("ads")
     clicks = app.stream(Click, disorder="0 s", idle=None)
-    users = app.table(User, history="1 h", idle=None)
+    users = app.table(User, history="1 h", ttl=ttl, idle=None)
     enriched = clicks.enrich(users, on="user_id", **how).named("enriched")
     enriched.to(app.topic("out"))
     if "as_of" in how:
@@ -241,6 +241,33 @@ def test_j6_a_tombstone_removes_and_an_older_version_does_not_bring_back() -> No
         t.send(User("u1", "Rome", t.time("10:03")), clicked(t, "c", "10:06"))
 
         assert cities(t) == [("c", None)]
+
+
+def test_j7_a_row_finds_nothing_that_the_watermark_before_it_has_outlived() -> None:
+    with hr.testing.run(enriching(ttl="30 min")) as t:
+        t.send(User("u1", "Rome", t.time("10:00")), clicked(t, "a", "10:29"), clicked(t, "b", "10:30"))
+        t.send(clicked(t, "c", "10:29"), User("u1", "Oslo", t.time("10:01")), clicked(t, "d", "10:31"))
+        t.send(User("u1", "Bonn", t.time("10:01")), clicked(t, "e", "10:32"))
+
+        assert cities(t) == [("a", "Rome"), ("b", "Rome"), ("c", None), ("d", "Oslo"), ("e", None)]
+
+
+def test_j7_as_of_the_row_is_gone_from_its_version_time_and_ttl_on() -> None:
+    with hr.testing.run(enriching(ttl="30 min", as_of="at")) as t:
+        t.batch(User("u1", "Rome", t.time("10:00")), clicked(t, "on", "10:29:59.999999"))
+        t.batch(clicked(t, "off", "10:30"), clicked(t, "again", "11:00"), User("u1", "Oslo", t.time("10:45")))
+        t.end()
+
+        assert cities(t) == [("on", "Rome"), ("off", None), ("again", "Oslo")]
+
+
+def test_j7_a_table_that_is_asked_for_its_current_value_holds_nobody_up_and_lives_by_the_streams_time() -> None:
+    with hr.testing.run(enriching(ttl="30 min")) as t:
+        t.send(User("u1", "Rome", t.time("10:00")), User("u2", "Oslo", t.time("12:00")), clicked(t, "a", "10:10"))
+        t.send(clicked(t, "b", "10:20"))
+
+        assert t.watermark() == t.time("10:20")
+        assert cities(t) == [("a", "Rome"), ("b", "Rome")]
 
 
 def test_an_enriched_row_is_still_the_row_it_was() -> None:

@@ -1,8 +1,9 @@
-"""Rules J5 and J6 for tables and views, through a plan: the view is the join of the current tables, in net changes."""
+"""Rules J5 to J7 for tables and views, through a plan: the view is the join of the current tables, in net changes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -240,6 +241,52 @@ def test_t4_a_table_whose_changes_become_rows_counts_in_the_watermark() -> None:
     assert [flow.counts(source) for source in flow.sources] == [True, True]
 
 
+def test_t4_a_table_whose_rows_end_in_views_counts_in_the_watermark() -> None:
+    app = hr.App("shop")
+    users = app.table(User, ttl="1 h")
+    app.stream(Order, disorder="0 s").enrich(users, on="user_id").to(app.topic("enriched"))
+    (flow,) = build(app).flows
+    assert [flow.counts(source) for source in flow.sources] == [True, False]
+
+    users.to(app.topic("people", compact=True))
+    (flow,) = build(app).flows
+    assert [flow.counts(source) for source in flow.sources] == [True, True]
+
+
+@pytest.mark.parametrize(("how", "left"), [("inner", []), ("left", [("o1", None)])])
+def test_j7_a_row_that_is_not_renewed_leaves_the_views(how: str, left: list[tuple[str, None]]) -> None:
+    app = hr.App("shop")
+    users = app.table(User, ttl="30 min")
+    view = app.table(Order).join(users, on="orders.user_id = users.user_id", how=how)
+    view.to(app.topic("view", compact=True))
+    users.group_by("city").agg(people=hr.count()).to(app.topic("cities", compact=True))
+    users.to(app.topic("told"), as_changes=True)
+    with hr.testing.run(app) as t:
+        t.send(user(t, "10:00"), order(t, "10:01"), user(t, "10:20", "u2", "Bob"), order(t, "10:29"))
+        t.send(user(t, "10:29:59", "u2", "Bob"))
+        assert [(row.order_id, row.name) for row in t.table("view")] == [("o1", "Ann")]
+        assert [row.people for row in t.table("cities")] == [2]
+
+        t.batch(user(t, "10:45", "u2", "Bob"), order(t, "10:45", "o2", "u2"))
+
+        assert [(row.order_id, row.name) for row in t.table("view")] == [*left, ("o2", "Bob")]
+        assert [row.people for row in t.table("cities")] == [1]
+        gone = [row for row in t.read("told") if row.op == "delete"]
+        assert [(row.before["name"], row.version) for row in gone] == [("Ann", t.time("10:30"))]
+
+
+def test_j7_time_passes_for_quiet_tables_too_and_the_end_of_input_deletes_nothing() -> None:
+    app = hr.App("shop")
+    app.table(User, ttl="10 min").to(app.topic("people", compact=True))
+    with hr.testing.run(app) as t:
+        t.send(user(t, "10:00"), user(t, "10:08", "u2"))
+        t.advance("2 min")
+        t.advance("10 s")
+        assert [row.user_id for row in t.table("people")] == ["u2"]
+        t.end()
+        assert [row.user_id for row in t.table("people")] == ["u2"]
+
+
 def test_d2_the_same_change_has_the_same_id() -> None:
     ids = []
     for _ in range(2):
@@ -282,9 +329,9 @@ def the_groups(view: Rows) -> Rows:
     return {city: (city, len(amounts), sum(amounts), max(amounts)) for city, amounts in found.items()}
 
 
-def both_levels(how: str) -> Plan:
+def both_levels(how: str, ttl: timedelta | None = None) -> Plan:
     app = hr.App("shop")
-    orders, users = app.table(Order), app.table(User)
+    orders, users = app.table(Order, ttl=ttl), app.table(User, ttl=ttl and 2 * ttl)
     view = orders.join(
         users, on="orders.user_id = users.user_id", how=how,
         take="orders.order_id, orders.amount, users.name, users.city",
@@ -371,5 +418,39 @@ def test_r4_the_view_is_the_same_however_its_input_is_cut() -> None:
             ends.append(lambda topic, engine=engine: held(engine, topic))  # type: ignore[misc]
         for topic in ("view", "large", "groups", "friends"):
             assert ends[0](topic) == ends[1](topic) == ends[2](topic)
+
+    check()
+
+
+def test_j7_views_are_made_of_the_rows_that_live_however_the_input_is_cut() -> None:
+    """Times are whole milliseconds, as watermarks are; orders live for 5, users for 10."""
+    plan = both_levels("left", ttl=timedelta(milliseconds=5))
+    lives = {"orders": 5, "users": 10}
+
+    @examples(60)
+    @given(st.lists(st.tuples(st.lists(ORDERS | USERS, max_size=4), st.integers(0, 4)), max_size=8))
+    def check(given: list[tuple[list[Any], int]]) -> None:
+        engine, watermark = Engine(plan, plan.flows[0]), 0
+        latest: dict[tuple[str, str], tuple[tuple[int, int], Any]] = {}
+        for number, (batch, rise) in enumerate(given):
+            watermark += rise
+            for n, (topic, key, time, row) in enumerate(batch):
+                own = ((time, 10 * number + n), row)
+                latest[topic, key] = max(latest.get((topic, key), own), own, key=lambda version: version[0])
+            moved = [(topic, key, 1_000 * time, row) for topic, key, time, row in batch]
+            engine.batch(Batch(arrivals(moved, 10 * number), START // 1_000 + watermark, START // 1_000))
+
+            orders, users = (
+                {
+                    key: row
+                    for (topic, key), ((time, _), row) in latest.items()
+                    if topic == wanted and row is not None and time + lives[topic] > watermark
+                }
+                for wanted in ("orders", "users")
+            )
+            view = the_join(orders, users, "left")
+            assert held(engine, "view") == view
+            assert held(engine, "large") == {key: row for key, row in view.items() if row[1] > 1}
+            assert held(engine, "groups") == the_groups(view)
 
     check()

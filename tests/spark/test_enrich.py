@@ -23,12 +23,13 @@ from tests.spark.bench import Bench
 from tests.spark.flowing import until
 
 DAY = datetime(2026, 11, 3, 10, tzinfo=UTC)
+LIVED = ("now", "then", "at-once")
 
 
 class Enriching(Bench):
     """Clicks enriched with users, now and as of their time, with static tables, and counted by city after it."""
 
-    def __init__(self, spark: Spark, broker: Broker, home: Path, topic: str) -> None:
+    def __init__(self, spark: Spark, broker: Broker, home: Path, topic: str, *, ttl: str | None = None) -> None:
         @hr.event(topic=f"{topic}-clicks", key="user_id", time="at", id="click_id")
         class Click:
             click_id: str
@@ -62,7 +63,7 @@ class Enriching(Bench):
         self.click, self.user = Click, User
         app = hr.App("bench")
         clicks = app.stream(Click, disorder="20 s", idle="300 ms", name="clicks")
-        users = app.table(User, history="5 min", idle="300 ms", disorder="20 s", name="users")
+        users = app.table(User, history="5 min", ttl=ttl, idle="300 ms", disorder="20 s", name="users")
         out = lambda name: app.topic(f"{topic}-{name}", partitions=2)  # noqa: E731
         now = clicks.enrich(users, on="user_id")
         now.to(out("now"))
@@ -120,6 +121,19 @@ def test_j4_history_equals_the_reference_on_the_recorded_schedule(run: Enriching
     assert len(records) > 300  # the comparison is not of nothing
     asked = [record.values for record in records if record.topic.endswith("-static")]
     assert all(any(city in values for values in asked) for city in ("c0", "c1", "c2"))  # two that are there, one not
+
+
+def test_j7_rows_that_are_not_renewed_are_not_found_as_in_the_reference(
+    spark: Spark, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    run = Enriching(spark, broker, tmp_path, topic, ttl="90 s")
+    run.change(3, 40)
+    run.clicked(4, 120)
+
+    run.history(max_records=25)
+
+    found = {name: [r.values[-3] for r in run.check().records if r.topic == f"{topic}-{name}"] for name in LIVED}
+    assert all(None in cities and len(set(cities)) > 1 for cities in found.values())
 
 
 def test_j4_a_live_run_with_stops_and_changes_equals_the_reference(run: Enriching) -> None:

@@ -6,6 +6,8 @@ import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 import headrace as hr
 from headrace.log.broker import Broker
 from headrace.log.produce import Producer
@@ -20,7 +22,9 @@ DAY = datetime(2026, 11, 3, 10, tzinfo=UTC)
 class Viewing(Bench):
     """Orders joined to users, who point to their friends; what is made of the view, and what is told of it."""
 
-    def __init__(self, spark: Spark, broker: Broker, home: Path, topic: str, *, all: bool) -> None:
+    def __init__(
+        self, spark: Spark, broker: Broker, home: Path, topic: str, *, all: bool, ttl: str | None = None
+    ) -> None:
         @hr.event(topic=f"{topic}-orders", key="order_id", time="at")
         class Order:
             order_id: str
@@ -40,8 +44,8 @@ class Viewing(Bench):
         self.order, self.user = Order, User
         app = hr.App("bench")
         self.topic = lambda name, compact=True: app.topic(f"{topic}-{name}", partitions=2, compact=compact)
-        orders = app.table(Order, idle="300 ms", disorder="20 s", name="orders")
-        users = app.table(User, idle="300 ms", disorder="20 s", name="users")
+        orders = app.table(Order, ttl=ttl, idle="300 ms", disorder="20 s", name="orders")
+        users = app.table(User, ttl=ttl, idle="300 ms", disorder="20 s", name="users")
         view = orders.join(users, on="user_id", how="left").named("seen")
         view.to(self.topic("view"))
         cities = view.group_by("city").agg(
@@ -86,11 +90,13 @@ class Viewing(Bench):
                     users.send(self.user(user, city, chance.choice((None, "u0", "u1")), at))
 
 
+@pytest.mark.parametrize("ttl", [None, "1 min"])
 def test_j5_history_equals_the_reference_on_the_recorded_schedule(
-    spark: Spark, broker: Broker, topic: str, tmp_path: Path
+    spark: Spark, broker: Broker, topic: str, tmp_path: Path, ttl: str | None
 ) -> None:
-    """All records to the letter, and where every row of every step went (rule D3)."""
-    run = Viewing(spark, broker, tmp_path, topic, all=True)
+    """All records to the letter, and where every row of every step went (rule D3); also where rows have a time to live
+    (rule J7)."""
+    run = Viewing(spark, broker, tmp_path, topic, all=True, ttl=ttl)
     run.change(1, 120)
 
     running = Running(spark, run.job("history", 30), lambda _: None)

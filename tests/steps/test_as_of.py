@@ -29,8 +29,8 @@ def version(ms: float, value: str | None, offset: int = 0) -> Version:
     return Version((round(ms * MILLI), 1, 0, offset, ""), None if value is None else (value,))
 
 
-def spec(history: float, wait: bool = True) -> Spec:
-    return Spec(history=round(history * MILLI), wait=wait)
+def spec(history: float, wait: bool = True, ttl: float = 0) -> Spec:
+    return Spec(history=round(history * MILLI), wait=wait, ttl=round(ttl * MILLI))
 
 
 @dataclass
@@ -157,6 +157,34 @@ def test_j4_a_deletion_is_remembered_as_long_as_the_history() -> None:
     assert drive(spec(10), [([version(10, None)], 20)]).versions == 0
 
 
+def test_j7_a_version_answers_until_its_ttl_is_over_by_the_rows_own_time() -> None:
+    table = [version(10, "a"), version(25, "b", 1)]
+    rows = [row(ms, n) for n, ms in enumerate([10, 24.999, 25, 54.999, 55, 70])]
+
+    assert drive(spec(100, ttl=30), [([*table, *rows], END)]).answers == [["a", "a", "b", "b", None, None]]
+    at_once = drive(spec(100, wait=False, ttl=30), [(table, None), (rows, None)])
+    assert at_once.answers[1] == ["a", "a", "b", "b", None, None]
+    gap = [version(10, "a"), version(50, "b", 1), row(39.999), row(40, 1), row(50, 2)]
+    assert drive(spec(100, ttl=30), [(gap, END)]).answers == [["a", None, "b"]]
+
+
+def test_j7_answers_do_not_depend_on_the_cut() -> None:
+    events = [version(10, "a"), row(30), row(39.999, 1), row(40, 2), row(45, 3)]
+    one_by_one: Schedule = [([one], round(one.order[0] / MILLI) - 10) for one in events]
+
+    told = drive(spec(100, ttl=30), [*one_by_one, ([], END)])
+
+    assert [one for batch in told.answers for one in batch] == ["a", "a", None, None]
+
+
+def test_j7_what_no_row_can_ask_for_is_dropped() -> None:
+    table: Schedule = [([version(10, "a"), version(20, "b", 1)], 30)]
+
+    assert drive(spec(5, ttl=30), [*table, ([], 54)]).versions == 1
+    assert drive(spec(5, ttl=30), [*table, ([], 55)]).versions == 0  # a row at 50 is the oldest that is not late
+    assert drive(spec(5, ttl=3), [([version(10, "a"), version(20, "b", 1)], 18)]).versions == 1
+
+
 def test_j6_an_older_version_that_comes_late_enters_the_history_only() -> None:
     schedule: Schedule = [([version(20, "b")], 25), ([version(10, "a", 1), row(15), row(25, 1)], 26)]
 
@@ -169,15 +197,17 @@ def test_j6_a_row_without_key_meets_no_version() -> None:
 
 
 def test_the_spec_is_plain_json() -> None:
-    assert spec(1, wait=False).as_json() == {"step": "as_of", "history": 1000, "wait": False}
+    assert spec(1, wait=False).as_json() == {"step": "as_of", "history": 1000, "wait": False, "ttl": 0}
 
 
-def scan(versions: list[Version], time: int) -> tuple[object, ...] | None:
+def scan(versions: list[Version], time: int, ttl: int = 0) -> tuple[object, ...] | None:
     found: Version | None = None
     for one in versions:
         if one.order[0] <= time and (found is None or one.order > found.order):
             found = one
-    return None if found is None else found.values
+    if found is None or (ttl and found.time + ttl <= time):
+        return None
+    return found.values
 
 
 def brute(spec: Spec, schedule: Schedule) -> tuple[list[list[Enriched]], list[Row]]:
@@ -196,10 +226,10 @@ def brute(spec: Spec, schedule: Schedule) -> tuple[list[list[Enriched]], list[Ro
             elif spec.wait:
                 waiting.append(one)
             else:
-                out.append(Enriched(one, scan(versions, one.time)))
+                out.append(Enriched(one, scan(versions, one.time, spec.ttl)))
         for one in sorted(waiting, key=lambda given: given.order):
             if watermark is not None and one.time < watermark * MILLI:
-                out.append(Enriched(one, scan(versions, one.time)))
+                out.append(Enriched(one, scan(versions, one.time, spec.ttl)))
                 waiting.remove(one)
         batches.append(out)
     return batches, late
@@ -231,10 +261,10 @@ def schedules(draw: st.DrawFn, history: int) -> Schedule:
 
 @pytest.mark.parametrize("wait", [True, False])
 @examples(150)
-@given(st.data(), st.sampled_from([0, 1, 7, 60]))
-def test_answers_equal_a_linear_scan_over_all_versions(wait: bool, data: st.DataObject, history: int) -> None:
+@given(st.data(), st.sampled_from([0, 1, 7, 60]), st.sampled_from([0, 0, 1, 6, 50]))
+def test_answers_equal_a_linear_scan_over_all_versions(wait: bool, data: st.DataObject, history: int, ttl: int) -> None:
     schedule = data.draw(schedules(history))
-    enrich = spec(history, wait)
+    enrich = spec(history, wait, ttl)
 
     told = drive(enrich, [*schedule, ([], END)])
 
@@ -242,13 +272,13 @@ def test_answers_equal_a_linear_scan_over_all_versions(wait: bool, data: st.Data
     assert told.batches == batches
     assert told.late == late
     assert told.held == 0
-    assert told.versions <= 1
+    assert told.versions <= (0 if ttl else 1)
 
 
 @examples(120)
-@given(st.data(), st.integers(0, 10), st.sampled_from([0, 5, 100]))
+@given(st.data(), st.integers(0, 10), st.sampled_from([0, 5, 100]), st.sampled_from([0, 3, 20]))
 def test_r4_when_nothing_is_behind_every_schedule_gives_the_same_answers(
-    data: st.DataObject, disorder: int, history: int
+    data: st.DataObject, disorder: int, history: int, ttl: int
 ) -> None:
     events: list[Row | Version] = []
     for offset, (moment, is_row) in enumerate(data.draw(st.lists(st.tuples(MOMENTS, st.booleans()), max_size=20))):
@@ -258,7 +288,7 @@ def test_r4_when_nothing_is_behind_every_schedule_gives_the_same_answers(
     arrived = sorted(events, key=lambda one: one.order[0] + delay[one])
     versions = [one for one in events if isinstance(one, Version)]
     rows = sorted((one for one in events if isinstance(one, Row)), key=lambda one: one.order)
-    wanted = [Enriched(one, scan(versions, one.time)) for one in rows]
+    wanted = [Enriched(one, scan(versions, one.time, ttl * MILLI)) for one in rows]
 
     for ends in (list(range(1, len(arrived))), data.draw(st.lists(st.integers(0, len(arrived)), max_size=5))):
         schedule: Schedule = []
@@ -267,7 +297,7 @@ def test_r4_when_nothing_is_behind_every_schedule_gives_the_same_answers(
             frontier = max((one.order[0] for one in arrived[:end]), default=None)
             schedule.append((arrived[start:end], None if frontier is None else frontier // MILLI - disorder))
             start = end
-        told = drive(spec(history), [*schedule, ([], END)])
+        told = drive(spec(history, ttl=ttl), [*schedule, ([], END)])
 
         assert [one for batch in told.batches for one in batch] == wanted  # also in order of their rows
         assert told.late == []

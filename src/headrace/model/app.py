@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.base.duration import duration
+from headrace.base.duration import duration, show
 from headrace.base.errors import BadApp
 from headrace.base.where import here
 from headrace.model.declared import Read, ReadTable
@@ -108,14 +108,17 @@ class App:
         event: type,
         *,
         history: str | timedelta | None = None,
+        ttl: str | timedelta | None = None,
         changes: bool = False,
         disorder: str | timedelta = "0 s",
         idle: str | timedelta | None = "5 s",
         name: str | None = None,
     ) -> Table:
         """The latest value per key of a compacted topic. `history`: how far back versions are kept, for
-        `enrich(..., as_of=)`; `disorder` and `idle` are those of its versions, as for streams. `changes=True`: of a
-        topic of changes, {op, before, after} as a view writes them (rule F2) or as Debezium does."""
+        `enrich(..., as_of=)`. `ttl`: a row that no record has renewed for so long, by the time of events, is gone as if
+        it had been deleted then; without it rows stay until they are. `disorder` and `idle` are those of its versions,
+        as for streams. `changes=True`: of a topic of changes, {op, before, after} as a view writes them (rule F2) or
+        as Debezium does."""
         described = self._described(event)
         if not described.key:
             raise BadApp(f"{described.name} has no key", why="a table holds one value per key",
@@ -129,11 +132,17 @@ class App:
             idle=None if idle is None else duration(idle),
             skew=duration("1 min"),
             history=None if history is None else duration(history),
+            ttl=None if ttl is None else duration(ttl),
             changes=changes,
             name=name or described.topic,
             where=here(),
         )
         _check_not_negative(disorder=read.disorder, idle=read.idle, history=read.history)
+        if read.ttl is not None and read.ttl <= timedelta(0):
+            raise BadApp(f"rows of {described.name} would live for {show(read.ttl)}",
+                         why="a row would be gone before anybody could ask for it",
+                         fix='leave ttl out to keep rows until they are deleted, or say ttl="30 d"',
+                         where=here())  # fmt: skip
         known = self._tables.setdefault(read.name, Table.of(self, read))
         if known.read != replace(read, where=known.read.where):
             raise BadApp(f"the table {read.name!r} is declared twice, differently", fix="declare it once and reuse it",
@@ -142,7 +151,10 @@ class App:
         self._topics.setdefault(described.topic, Topic(name=described.topic, compact=not changes, lag=lag))
         return known
 
-    @declaring('app.static(Country, [Country("CH", "Europe"), ...]), or app.static(Country, "countries.csv")')
+    @declaring(
+        'app.static(Country, [Country("CH", "Europe"), ...]), or app.static(Country, "countries.csv")',
+        why="a static table has its rows, and a name; nothing renews them, so they have no history and no ttl",
+    )
     def static(self, event: type, rows: Iterable[Any] | str | Path, *, name: str | None = None) -> Static:
         """A small table that does not change, from a list of events or a file of them (.csv, .jsonl), read now. Streams
         are enriched with it; it stands in the plan, so other rows are another plan."""

@@ -47,6 +47,7 @@ class Read:
 class ReadTable:
     """A topic of versions: the rows of a table as they change, a tombstone for each that goes (rules J4 to J6).
     `history`: how far back versions are kept for enriching as of a time; None: only the current one is asked for.
+    `ttl`: how long a row lives that no version renews (rule J7); None: until it is deleted.
     `changes`: its records say what was before and after, and when (rule F2), instead of the row as it is."""
 
     event: EventType
@@ -54,6 +55,7 @@ class ReadTable:
     idle: timedelta | None
     skew: timedelta
     history: timedelta | None
+    ttl: timedelta | None
     changes: bool
     name: str
     where: Where | None = None

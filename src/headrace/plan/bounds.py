@@ -12,7 +12,7 @@ from headrace.model.aggregate import Bound
 from headrace.model.changing import Changing
 from headrace.model.window import Forever, Hopping, Session, Sliding, Tumbling
 from headrace.plan.plan import Step, slice_of
-from headrace.steps.spec import DELETED
+from headrace.steps.spec import DELETED, remembered
 
 ZERO = timedelta(0)
 TEXT_GUESS = 16
@@ -49,12 +49,7 @@ def bound(step: Step) -> StateBound | None:
         size = max(sum(_value(c.type) for c in of.columns) for of in node.inputs)
         return StateBound(words=held, bytes_per_key=24 + size, exact=False)
     if isinstance(node, declared.Enriched):
-        size = 16 + sum(_value(c.type) for c in node.table.columns)
-        if not node.as_of:
-            return StateBound(words="the table's current row, kept until it is deleted", bytes_per_key=size, exact=True)
-        assert node.table.history is not None
-        words = f"the table's versions of the last {show(node.table.history)}, and the newest before that"
-        return StateBound(words=words, bytes_per_key=size, exact=False)
+        return _enriched(node.table, node.as_of)
     if isinstance(node, Changing):
         return _view(node)
     if isinstance(node, declared.Pattern):
@@ -83,6 +78,17 @@ def bound(step: Step) -> StateBound | None:
     assert isinstance(window, Forever)
     kept = "kept for ever" if window.ttl is None else f"forgotten after a silence of {show(window.ttl)}"
     return StateBound(words=f"one value per key, {kept}", bytes_per_key=20 + values, exact=True)
+
+
+def _enriched(table: declared.ReadTable, as_of: bool) -> StateBound:
+    size = 16 + _row(table.columns)
+    if not as_of:
+        last = "kept until it is deleted" if table.ttl is None else f"dropped {show(table.ttl)} of event time after it"
+        return StateBound(words=f"the table's current row, {last}", bytes_per_key=size, exact=True)
+    assert table.history is not None
+    words = f"the table's versions of the last {show(table.history)}, and the newest before that"
+    words += "" if table.ttl is None else f", dropped {show(table.ttl + table.history)} of event time after it"
+    return StateBound(words=words, bytes_per_key=size, exact=False)
 
 
 def _features(node: declared.Featured) -> StateBound:
@@ -117,7 +123,8 @@ def _view(node: Changing) -> StateBound | None:
     row = 24 + _row(node.columns)
     match node:
         case changing.Versions():
-            words = f"one row per key of {node.of.name}, a deletion for {show(DELETED)}"
+            ttl = "" if node.of.ttl is None else f" renewed in the last {show(node.of.ttl)} of event time"
+            words = f"one row per key of {node.of.name}{ttl}, a deletion for {show(remembered(node.of))}"
             return StateBound(words=words, bytes_per_key=row, exact=True)
         case changing.ViewJoin():
             links = "the row it points to, and one link per row of the left that points there"

@@ -74,11 +74,12 @@ def _read(flow: Flow, step: Step, partitions: Mapping[str, int]) -> list[str]:
     if isinstance(node, declared.ReadTable):
         width = f", {count} partitions" if count else ""
         time = "counts in the watermark" if flow.counts(step) else "does not hold the watermark back"
+        lives = "" if node.ttl is None else f"; a row that no record renews for {show(node.ttl)} is gone"
         return [
             _row(
                 "table", f"topic {node.event.topic}{width}, key {', '.join(node.event.key)}, loaded before the streams"
             ),
-            _row("", f"version time {'of its changes' if node.changes else node.event.time}; it {time}"),
+            _row("", f"version time {'of its changes' if node.changes else node.event.time}{lives}; it {time}"),
         ]
     disorder = "marked by its producers" if node.disorder is None else f"disorder {show(node.disorder)}"
     idle = "never idle" if node.idle is None else f"idle after {show(node.idle)}"

@@ -154,14 +154,12 @@ class Flow:
 
     def counts(self, source: Step) -> bool:
         """Whether a source's time counts in the watermark. That of a table does where rows are enriched as of their
-        time, where its changes become rows of a stream, and where there are only tables; a table that is asked for its
-        current value holds nobody up."""
+        time, where its changes become rows of a stream, and where there are only tables; also where views are told of
+        rows whose time to live is up, since a record that renews one must not be missed for a stream that is ahead. A
+        table that is asked for its current value holds nobody up."""
         if isinstance(source.node, Read) or not any(isinstance(s.node, Read) for s in self.sources):
             return True
-        return any(
-            isinstance(s.node, changing.ChangeRows) or (isinstance(s.node, declared.Enriched) and s.node.as_of)
-            for s in self._changed_by(source)
-        )
+        return any(_waits_for_versions(s.node) for s in self._changed_by(source))
 
     def _changed_by(self, source: Step) -> tuple[Step, ...]:
         """The steps that a table's versions or its changes reach."""
@@ -337,6 +335,13 @@ _KIND = {
     changing.ChangeRows: "changes",
     declared.Pattern: "pattern",
 }
+
+
+def _waits_for_versions(node: Node) -> bool:
+    """Whether a step that a table's versions reach needs all of them up to the watermark."""
+    if isinstance(node, changing.Versions):
+        return node.of.ttl is not None
+    return isinstance(node, changing.ChangeRows) or (isinstance(node, declared.Enriched) and node.as_of)
 
 
 def _holds(node: Node, port: str) -> timedelta:

@@ -75,9 +75,10 @@ def _read(node: declared.Read) -> str:
 
 def _read_table(node: declared.ReadTable) -> str:
     history = "" if node.history is None else f", history {show(node.history)}"
+    ttl = "" if node.ttl is None else f", ttl {show(node.ttl)}"
     columns = ", ".join(map(str, node.columns))
     by = "as its changes say" if node.changes else f"by {node.event.time}"
-    return f"table {node.event.topic} {by}{history}: {columns}"
+    return f"table {node.event.topic} {by}{history}{ttl}: {columns}"
 
 
 def _joined(node: declared.Joined) -> str:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from headrace.steps.row import END as END
 from headrace.steps.row import Order
 
-END = 253_402_300_799_999
-"""The watermark after the end of input, in ms: the last moment of the year 9999. Everything closes."""
 DERIVED = 1_000
 """The source of a row that a step made: DERIVED + the step's ordinal (rule R2)."""
 

@@ -88,12 +88,17 @@ class Enriched(Meeting):
 
     def judge(self, key: Key, state: Any, row: Travelling, number: int, before: int | None) -> tuple[str, list[Given]]:
         if number == 1:
-            return self._module.learn(self._spec, state, version_of(row)), []
+            return self._learn(state, version_of(row), before), []
         if self._as_of:
             verdict, made = as_of.step(self._spec, state, _carried(row), before)
         else:
             verdict, made = current.step(self._spec, state, _carried(row))
         return verdict, self._told(made)
+
+    def _learn(self, state: Any, version: Version, before: int | None) -> str:
+        if self._as_of:
+            return as_of.learn(self._spec, state, version)
+        return current.learn(self._spec, state, version, before)
 
     def unkeyed(self, row: Travelling, number: int, before: int | None) -> tuple[str, list[Given]]:
         if self._as_of:

@@ -1,4 +1,4 @@
-"""Enrich as of the row's time: the version with the greatest version time that is not after it (rule J4).
+"""Enrich as of the row's time: the version with the greatest version time that is not after it (rules J4, J7).
 
 A row waits until W > its time, when versions up to it are known; without `wait` it takes what is there. A version that
 comes after the row was answered does not revise it, but answers rows that come later still.
@@ -12,6 +12,9 @@ the versions up to there only the newest is kept. An older row is late.
 | row 10:19, W -> 10:25  | a b               | a                               |
 | row 10:21, W -> 10:30  | b                 | b: W - history has reached b    |
 | row 10:19              | b                 | late: a is gone                 |
+
+With a time to live a version answers rows up to its time + ttl, without that moment, and after that none does: it is as
+if the row had been deleted then. So its answers are the same however the input is cut into batches.
 
 State is a list of small entries on each side, in order R2: rows leave from the front, a version is looked up by time
 and dropped from the front. A kernel may keep them in chunks by (side, time).
@@ -29,13 +32,15 @@ from headrace.steps.version import Enriched, Version
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """`history` in micros. `wait`: rows are held until W > their time; else they are answered as they come."""
+    """`history` in micros. `wait`: rows are held until W > their time; else they are answered as they come. `ttl`: how
+    long a version answers that no other follows, micros; 0: for ever."""
 
     history: int
     wait: bool = True
+    ttl: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        return {"step": "as_of", "history": self.history, "wait": self.wait}
+        return {"step": "as_of", "history": self.history, "wait": self.wait, "ttl": self.ttl}
 
 
 @dataclass(slots=True)
@@ -60,7 +65,7 @@ def step(spec: Spec, state: State, row: Row, before: int | None) -> tuple[str, l
     if _is_late(spec, row, before):
         return LATE, []
     if not spec.wait:
-        return USED, [_answer(state, row)]
+        return USED, [_answer(spec, state, row)]
     insort(state.rows, row, key=_row_order)
     return HELD, []
 
@@ -81,19 +86,24 @@ def on_time(spec: Spec, state: State, watermark: int | None) -> tuple[list[Enric
     if watermark is None:
         return [], 0
     passed = bisect_left(state.rows, watermark * MILLI, key=_row_time)
-    out = [_answer(state, row) for row in state.rows[:passed]]
+    out = [_answer(spec, state, row) for row in state.rows[:passed]]
     del state.rows[:passed]
-    _drop(state, watermark * MILLI - spec.history)
+    _drop(spec, state, watermark * MILLI - spec.history)
     return out, passed
 
 
 def due(spec: Spec, state: State) -> int | None:
-    """The next watermark, in ms, at which a row has its answer, or at which only the newest version is left."""
+    """The next watermark, in ms, at which a row has its answer, at which only the newest version is left, or not even
+    that."""
     found = []
     if state.rows:
         found.append(up_to_ms(state.rows[0].time + 1))
-    if len(state.versions) > 1 or (state.versions and state.versions[0].values is None):
-        found.append(up_to_ms(state.versions[-1].time + spec.history))
+    if state.versions:
+        newest = state.versions[-1]
+        if len(state.versions) > 1 or newest.values is None:
+            found.append(up_to_ms(newest.time + spec.history))
+        elif spec.ttl:
+            found.append(up_to_ms(newest.time + spec.ttl + spec.history))
     return min(found) if found else None
 
 
@@ -101,18 +111,25 @@ def _is_late(spec: Spec, row: Row, before: int | None) -> bool:
     return before is not None and row.time + spec.history < before * MILLI
 
 
-def _answer(state: State, row: Row) -> Enriched:
+def _answer(spec: Spec, state: State, row: Row) -> Enriched:
     known = bisect_right(state.versions, row.time, key=_version_time)
-    return Enriched(row, state.versions[known - 1].values if known else None)
+    if not known or _is_over(spec, state.versions[known - 1], row.time):
+        return Enriched(row, None)
+    return Enriched(row, state.versions[known - 1].values)
 
 
-def _drop(state: State, oldest: int) -> None:
-    """Of the versions up to the oldest time that can be asked for, only the newest can be the answer; a tombstone
-    answers as nothing does."""
+def _drop(spec: Spec, state: State, oldest: int) -> None:
+    """Of the versions up to the oldest time that can be asked for, only the newest can be the answer, unless it is
+    over by then."""
     older = bisect_right(state.versions, oldest, key=_version_time)
     if older:
-        newest_deletes = state.versions[older - 1].values is None
-        del state.versions[: older if newest_deletes else older - 1]
+        newest_is_over = _is_over(spec, state.versions[older - 1], oldest)
+        del state.versions[: older if newest_is_over else older - 1]
+
+
+def _is_over(spec: Spec, version: Version, time: int) -> bool:
+    """Whether it answers as nothing does at this time: a tombstone, or a row that was not renewed."""
+    return version.values is None or (spec.ttl > 0 and version.time + spec.ttl <= time)
 
 
 def _row_time(row: Row) -> int:

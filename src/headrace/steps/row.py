@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 MILLI = 1_000  # micros in a millisecond: times are micros, watermarks and clocks are ms
+END = 253_402_300_799_999
+"""The watermark after the end of input, in ms: the last moment of the year 9999. Everything closes."""
 
 # Verdicts: what became of a row. Exactly one per row, so that conservation (rule D3) can be counted.
 HELD = "held"  # in state, until the state it went into is dropped

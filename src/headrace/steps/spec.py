@@ -39,6 +39,11 @@ DELETED = timedelta(days=1)
 """How long a table remembers a deletion, so that an older version that comes late does not undo it."""
 
 
+def remembered(read: declared.ReadTable) -> timedelta:
+    """The same of a table whose rows may have a time to live: an older version has outlived it after that."""
+    return DELETED if read.ttl is None else min(DELETED, read.ttl)
+
+
 def step_of(
     node: declared.Node, *, unmatched: bool = False, arrival: bool = False, topics: tuple[str, ...] = ()
 ) -> tuple[ModuleType, Any]:
@@ -56,9 +61,9 @@ def step_of(
             return interval_join, interval_join.Spec(how=node.how, unmatched=unmatched, **bounds)
         case declared.Enriched(as_of=True):
             assert node.table.history is not None
-            return as_of, as_of.Spec(history=_micros(node.table.history), wait=node.wait)
+            return as_of, as_of.Spec(history=_micros(node.table.history), wait=node.wait, ttl=_ttl(node.table))
         case declared.Enriched():
-            return current, current.Spec(keep=_micros(DELETED))
+            return current, current.Spec(keep=_micros(remembered(node.table)), ttl=_ttl(node.table))
         case declared.Featured():
             return features, _features(node, topics)
         case declared.Pattern():
@@ -66,7 +71,7 @@ def step_of(
         case declared.Aggregated():
             return _window(node)
         case changing.Versions():
-            return table, table.Spec(keep=_micros(DELETED))
+            return table, table.Spec(keep=_micros(remembered(node.of)), ttl=_ttl(node.of))
         case changing.ViewJoin():
             return view_join, view_join.Spec(outer=node.outer, width=len(node.right.columns))
         case changing.Settled():
@@ -185,6 +190,10 @@ def _policy(emit: Emit) -> Policy:
     if isinstance(emit, AtClose):
         return Policy(early=0 if emit.early is None else millis(emit.early))
     return Policy(on_change=True)
+
+
+def _ttl(read: declared.ReadTable) -> int:
+    return 0 if read.ttl is None else _micros(read.ttl)
 
 
 def _micros(value: timedelta) -> int:
