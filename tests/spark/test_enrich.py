@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -238,7 +239,8 @@ def test_r5_in_real_time_rows_are_enriched_as_they_come_also_over_a_restart(
 
 @contextmanager
 def in_real_time(bench: Bench) -> Iterator[None]:
-    running = Running(bench.spark, bench.job("realtime"), lambda _: None)
+    job = replace(bench.job("realtime"), pace=timedelta(seconds=5))
+    running = Running(bench.spark, job, lambda _: None)
     try:
         yield
     finally:
