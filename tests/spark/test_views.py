@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import headrace as hr
 from headrace.log.broker import Broker
 from headrace.log.produce import Producer
+from headrace.log.read import read
 from headrace.spark.running import Running
 from headrace.spark.session import Spark
-from tests.spark.bench import Bench
+from tests.spark.bench import PARTITIONS, Bench
 from tests.spark.flowing import until
 
 DAY = datetime(2026, 11, 3, 10, tzinfo=UTC)
@@ -120,3 +123,52 @@ def test_j5_a_live_run_with_stops_equals_the_reference(
         run.change(number, 60)
         run.live(30, rows=60, timed=False)
     run.check(stopped=True)
+
+
+def test_f2_the_changes_of_a_view_are_a_table_of_another_app(
+    spark: Spark, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    """Before and after as a view writes them, read back: the same rows, of every type, and the same groups of them."""
+
+    class Telling(Viewing):
+        def more(self, orders: hr.View, users: hr.View, view: hr.View, cities: hr.View) -> None:
+            app = view.app
+            view.to(app.topic(f"{topic}-changes", partitions=PARTITIONS), as_changes=True)
+
+    @hr.event(topic=f"{topic}-changes", key="order_id")
+    class Seen:
+        order_id: str
+        user_id: str | None
+        amount: int
+        price: hr.Money
+        weight: float
+        at: datetime
+        city: str | None
+        friend: str | None
+        since: datetime | None
+
+    first = Telling(spark, broker, tmp_path, topic, all=True)
+    for number in (1, 2):
+        first.change(number, 60)
+    first.history(25)
+    app = hr.App("other")
+    seen = app.table(Seen, changes=True, name="seen")
+    seen.to(app.topic(f"{topic}-again", partitions=2, compact=True))
+    seen.group_by("city").agg(n=hr.count(), spent=hr.sum("price")).to(
+        app.topic(f"{topic}-cities-again", partitions=2, compact=True)
+    )
+    Bench(spark, broker, tmp_path, app).history(25)
+
+    changes = [json.loads(message.value()) for message in read(broker, f"{topic}-changes")]
+    assert {change["op"] for change in changes} == {"insert", "update", "delete"}
+    assert shown(broker, f"{topic}-again") == shown(broker, f"{topic}-view")
+    whole = shown(broker, f"{topic}-cities")
+    cities = {key: {name: row[name] for name in ("city", "n", "spent")} for key, row in whole.items()}
+    assert shown(broker, f"{topic}-cities-again") == cities
+    assert cities
+
+
+def shown(broker: Broker, topic: str) -> dict[str, Any]:
+    """What a reader of a compacted topic holds."""
+    last = {message.key().decode(): message.value() for message in read(broker, topic)}
+    return {key: json.loads(value) for key, value in last.items() if value is not None}
