@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from headrace.log.read import read
 from headrace.spark.running import Running
 from headrace.spark.session import Spark
 from tests.spark.bench import Bench
-from tests.spark.flowing import until
+from tests.spark.flowing import short_batches, until
 
 MANY = 40
 
@@ -107,6 +108,34 @@ def test_j7_a_stream_finds_no_row_whose_time_is_up(spark: Spark, broker: Broker,
     assert ("then", "last", None) in found
     assert not any(one == ("then", "last", "Rome") for one in found)
     assert keys(running, "then") <= MANY  # rows of the end may wait; of versions only that of u1 is left
+
+
+def test_r5_in_real_time_a_row_is_gone_when_an_interval_ends(
+    spark: Spark, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    Click, User, app = click_on(topic), user_on(topic), hr.App("bench")  # noqa: N806
+    users = app.table(User, ttl="30 min")
+    app.stream(Click, disorder="0 s", idle=None).enrich(users, on="user_id").to(app.topic(f"{topic}-now", partitions=1))
+    bench = Bench(spark, broker, tmp_path, app)
+    bench.fill([User("u1", "Rome", at(0))])
+
+    def seen(minute: float, city: str | None) -> Callable[[], bool]:
+        def look() -> bool:
+            bench.fill(Click(f"c{n}", f"u{n}", at(minute)) for n in range(MANY))  # in each partition: time moves
+            rows = (json.loads(message.value()) for message in read(broker, f"{topic}-now"))
+            return any((row["user_id"], row["city"], row["click_id"]) == ("u1", city, "c1") for row in rows)
+
+        return look
+
+    with short_batches(spark):
+        running = Running(spark, replace(bench.job("realtime"), pace=timedelta(seconds=2)), lambda _: None)
+        try:
+            until(seen(20, "Rome"), every=0.2)
+            assert not seen(29, None)()
+            until(seen(45, None), every=0.2)
+        finally:
+            running.stop()
+    assert running.error is None
 
 
 def test_j7_a_view_is_told_of_rows_whose_time_is_up(spark: Spark, broker: Broker, topic: str, tmp_path: Path) -> None:
