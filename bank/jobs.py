@@ -26,7 +26,8 @@ _YIELDING = 10
 @dataclass(slots=True)
 class Job:
     """`headrace words...` until it is stopped; what it says is in its log. In a session of its own: a Ctrl-C at the
-    terminal is for us, we end it in order. One that `yields` gets the processor when others do not need it."""
+    terminal is for us, we end it in order. Its stdin is a pipe that only we hold: it ends with us, even by kill -9. One
+    that `yields` gets the processor when others do not need it."""
 
     name: str
     words: Sequence[str]
@@ -42,8 +43,8 @@ class Job:
     def _start(self) -> None:
         with self.log.open("ab") as out:
             self.process = subprocess.Popen(
-                [*COMMAND, *self.words],
-                stdin=subprocess.DEVNULL,
+                [*COMMAND, "--tied", *self.words],
+                stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -76,6 +77,7 @@ class Job:
         self.ended = [*(at for at in self.ended if now - at < WITHIN), now]
         if len(self.ended) > OFTEN:
             self.check()
+        self._untie()
         self._start()
         return True
 
@@ -88,3 +90,8 @@ class Job:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        self._untie()
+
+    def _untie(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()

@@ -106,6 +106,26 @@ def test_serve_answers_until_it_is_told_to_stop(desk: str, settings: Settings, b
     assert [row["payment_id"] for row in on_log(broker, f"{desk}.payments")] == ["p-1"]
 
 
+def test_serve_that_is_tied_stops_when_the_pipe_at_its_stdin_ends(desk: str, broker: Broker, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "headrace", "--tied", "serve", "desk", "--port", "0"],
+        cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stderr is not None
+        assert "ready" in [process.stderr.readline() for _ in range(3)][-1]
+        process.stdin.close()
+        assert process.wait(20) == 0
+        assert process.stderr.read() == "stopped\n"
+
+
+def test_what_is_tied_needs_a_pipe() -> None:
+    command = [sys.executable, "-m", "headrace", "--tied", "config"]
+    said = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert said.returncode == 2
+    assert said.stderr.startswith("--tied without a pipe as stdin [usage]")
+
+
 def test_reviews_are_listed_snoozed_and_labelled(headrace: Headrace, desk: str, broker: Broker) -> None:
     names = ("alerts", "labels", "payments.decide.notes")
     topics.ensure(broker, *(Topic(name=f"{desk}.{name}", partitions=1) for name in names))

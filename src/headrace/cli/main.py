@@ -49,7 +49,12 @@ def root(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="A setting for this call; `headrace config` lists them."),
     ] = None,
+    tied: Annotated[bool, typer.Option("--tied", help="End, as by Ctrl-C, when the pipe at stdin does.")] = False,
 ) -> None:
+    if tied:
+        from headrace.cli.tied import tie
+
+        tie()
     ctx.obj = load(dict(map(_assignment, set_ or ())))
     _keep_log(ctx, ctx.obj.home)
 
