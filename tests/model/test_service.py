@@ -56,6 +56,7 @@ def test_a_service_and_the_topics_it_needs() -> None:
         ({"deadline": "0 s"}, BadApp, "deadline is nothing"),
         ({"deadline": "soon"}, BadDuration, "soon"),
         ({"most": 0}, BadApp, "most=0"),
+        ({"queue": True}, BadApp, "queue=True"),
         ({"checks": {"amont > 0": "above zero"}}, UnknownColumn, "amont"),
         ({"checks": {"amount + 1": "above zero"}}, BadStep, "not a condition"),
         ({"label": Label}, BadApp, "cannot be what people label with"),

@@ -13,6 +13,7 @@ import pytest
 from headrace.base.clock import rfc3339
 from headrace.log.broker import Broker
 from headrace.model.service import Service
+from headrace.ops.reviews import due
 from tests.log.paying import until
 from tests.serve.asking import KEY, Caller, made, on_log, serving, write
 
@@ -75,6 +76,24 @@ def test_reviews_are_listed_snoozed_and_labelled(desk: Caller, service: Service,
     with serving(service, broker) as reborn:  # the log is all there is to remember
         until(lambda: waiting(reborn, "?snoozed=1") == ["v-1"])
         assert waiting(reborn) == []
+
+
+def test_the_oldest_review_falls_out_of_a_full_queue_and_is_back_when_there_is_room(broker: Broker) -> None:
+    service = made(broker, queue=2)
+    assert service.alerts is not None
+    with serving(service, broker) as desk:
+        until(lambda: desk.call("GET", "/reviews").status == 200)
+        write(broker, service.alerts.name, alert("r-1"), alert("r-2"), alert("r-3"))
+        until(lambda: waiting(desk) == ["r-2", "r-3"])
+        assert desk.call("GET", "/reviews").body["fallen"] == 1
+        assert (desk.metric("headrace_reviews_fallen_total"), desk.metric("headrace_reviews_waiting")) == (1, 2)
+        gone = desk.call("POST", "/reviews/r-1/label", {"fraud": True, "by": "ann"})
+        assert (gone.status, "too old" in gone.body["error"]["why"]) == (404, True)
+        assert desk.call("POST", "/reviews/r-3/label", {"fraud": False, "by": "ann"}).status == 200
+    with serving(service, broker) as reborn:
+        until(lambda: waiting(reborn) == ["r-1", "r-2"])
+        assert reborn.call("GET", "/reviews").body["fallen"] == 0
+    assert [one.id for one in due(broker, service)] == ["r-1", "r-2"]
 
 
 @pytest.mark.parametrize(

@@ -231,6 +231,7 @@ class App:
         ahead: str | timedelta = "1 min",
         memory: str | timedelta = "10 min",
         most: int = 256,
+        queue: int = 10_000,
         tell: str = "",
         alerts: Topic | None = None,
         label: type | None = None,
@@ -241,8 +242,8 @@ class App:
 
         `checks`: conditions on the event, each with what to say. `ahead`, `memory`: how far from now it may be dated;
         within `memory` the same id gets the same answer. `most`: how many may wait at once. `tell`: columns that are
-        told. `alerts`: the topic of rows to show; those decided `review` wait there for a `label`. `batch`: the topic
-        of ids that a batch job would have stopped."""
+        told. `alerts`: the topic of rows to show; those decided `review` wait there for a `label`, at most `queue` of
+        them. `batch`: the topic of ids that a batch job would have stopped."""
         from headrace.model.service import service
 
         if not _NAME.fullmatch(name) or name in self._services:
@@ -250,8 +251,8 @@ class App:
                          where=here())  # fmt: skip
         self._services[name] = service(
             name, ask=ask, answer=answer, default=default, deadline=deadline, spare=spare, fallback=fallback,
-            checks=checks or {}, ahead=ahead, memory=memory, most=most, tell=tell, alerts=alerts, label=label,
-            batch=batch,
+            checks=checks or {}, ahead=ahead, memory=memory, most=most, queue=queue, tell=tell, alerts=alerts,
+            label=label, batch=batch,
         )  # fmt: skip
         return self._services[name]
 

@@ -49,6 +49,7 @@ class Service:
     ahead: timedelta
     memory: timedelta
     most: int
+    queue: int
     tell: tuple[str, ...]
     alerts: Topic | None
     label: EventType | None
@@ -89,6 +90,7 @@ def service(
     ahead: str | timedelta,
     memory: str | timedelta,
     most: int,
+    queue: int,
     tell: str,
     alerts: Topic | None,
     label: type | None,
@@ -113,8 +115,10 @@ def service(
         if given <= timedelta(0):
             raise BadApp(f"{what} is nothing", why="it is a time to wait, or to remember", fix=f'{what}="1 min"',
                          where=place)  # fmt: skip
-    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise BadApp(f"most={most!r}", why="it says how many may wait at once", fix="most=256", where=place)
+    for what, count, usual in (("most", most, 256), ("queue", queue, 10_000)):
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise BadApp(f"{what}={count!r}", why="it says how many may wait at once", fix=f"{what}={usual}",
+                         where=place)  # fmt: skip
     found = tuple(Check(condition=condition_of(text, event.columns, place), says=says) for text, says in checks.items())
     return Service(
         name=name,
@@ -128,6 +132,7 @@ def service(
         ahead=duration(ahead),
         memory=times["memory"],
         most=most,
+        queue=queue,
         tell=told,
         alerts=alerts,
         label=None if label is None else _label(event_type(label), event, alerts, place),

@@ -34,6 +34,7 @@ def queue(broker: Broker, service: Service) -> Reviews:
             reader.catch_up()
         finally:
             reader.close()
+    found.settle()
     return found
 
 

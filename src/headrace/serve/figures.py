@@ -60,6 +60,10 @@ class Figures:
     unreadable: int = 0
     """Records on the followed topics that are no JSON rows with an id."""
     in_flight: int = 0
+    waiting: int = 0
+    """Reviews that wait for a person, once they are read from the log."""
+    fallen: int = 0
+    """Reviews that the queue had no room for."""
     latencies: Latencies = field(default_factory=Latencies)
     _seconds: deque[list[int]] = field(default_factory=lambda: deque([[0] * (len(BOUNDS) + 1)], maxlen=_RECENT))
 
@@ -84,9 +88,9 @@ class Figures:
             *_counter("headrace_late_answers", "Answers after a degraded one.", ("said",), _ones(self.late)),
             *_counter("headrace_repeated", "Events that were asked about again.", (), [((), self.repeats)]),
             *_counter("headrace_unreadable", "Records that could not be read.", (), [((), self.unreadable)]),
-            "# HELP headrace_in_flight Events that wait for an answer.",
-            "# TYPE headrace_in_flight gauge",
-            f"headrace_in_flight {self.in_flight}",
+            *_counter("headrace_reviews_fallen", "Reviews without room in the queue.", (), [((), self.fallen)]),
+            *_gauge("headrace_reviews_waiting", "Reviews that wait for a person.", self.waiting),
+            *_gauge("headrace_in_flight", "Events that wait for an answer.", self.in_flight),
             *self._histogram("headrace_decide_seconds", "From request to answer."),
         ]
         return "\n".join(lines) + "\n"
@@ -114,6 +118,10 @@ def _counter(
     for told, count in sorted(values):
         named = ",".join(f'{label}="{_escaped(value)}"' for label, value in zip(labels, told, strict=True))
         yield f"{name}_total{{{named}}} {count}" if named else f"{name}_total {count}"
+
+
+def _gauge(name: str, says: str, value: int) -> Iterable[str]:
+    return (f"# HELP {name} {says}", f"# TYPE {name} gauge", f"{name} {value}")
 
 
 def _escaped(value: str) -> str:

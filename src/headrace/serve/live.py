@@ -80,6 +80,8 @@ class Live:
             LOGGER.error("alerts and labels cannot be read: %s", broken.what)
         else:
             self._caught_up = True
+        self._reviews.settle()
+        self._count_reviews()
 
     @property
     def reviews(self) -> Reviews:
@@ -163,6 +165,11 @@ class Live:
                 self._apply_one(*record)
             except (DataError, ArithmeticError):
                 self._desk.figures.unreadable += 1
+        self._count_reviews()
+
+    def _count_reviews(self) -> None:
+        if self._caught_up:
+            self._desk.figures.waiting, self._desk.figures.fallen = len(self._reviews), self._reviews.fallen
 
     def _apply_one(self, topic: str, id: str, row: Row, value: bytes) -> None:
         service, money = self.service, self.money

@@ -43,7 +43,11 @@ class Review:
 
 
 class Reviews:
-    """What waits. A label may come a little before its alert, which has a longer way; all else is in order."""
+    """What waits. A label may come a little before its alert, which has a longer way; all else is in order.
+
+    There is room for so many as the service says: one more, and the oldest falls out. It stays on the log, and is back
+    when the queue is read anew and there is room for it.
+    """
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -51,6 +55,8 @@ class Reviews:
         self._waiting: dict[str, Row] = {}
         self._labelled: deque[str] = deque(maxlen=_EARLY)
         self._until: dict[str, datetime] = {}
+        self._settled = False
+        self.fallen = 0
         self.note: Codec[Note] = Codec(Note)
 
     def __len__(self) -> int:
@@ -59,6 +65,20 @@ class Reviews:
     def alerted(self, id: str, row: Row) -> None:
         if row.get("decision") == REVIEW and id not in self._labelled:
             self._waiting.setdefault(id, row)
+            self._make_room()
+
+    def settle(self) -> None:
+        """All that was on the log is read. Until then nothing falls out: labels are read after their alerts, and only
+        they say which of these still wait."""
+        self._settled = True
+        self._make_room()
+
+    def _make_room(self) -> None:
+        while self._settled and len(self._waiting) > self._service.queue:
+            oldest = next(iter(self._waiting))
+            del self._waiting[oldest]
+            self._until.pop(oldest, None)
+            self.fallen += 1
 
     def labelled(self, id: str) -> None:
         if self._waiting.pop(id, None) is None:
@@ -113,7 +133,7 @@ class Reviews:
 
     def _row(self, id: str) -> Row:
         if id not in self._waiting:
-            raise NotFound("no review of that id waits", why="it was labelled already, or never was one",
+            raise NotFound("no review of that id waits", why="it was labelled, is too old, or never was one",
                            fix="GET /reviews lists those that wait")  # fmt: skip
         return self._waiting[id]
 

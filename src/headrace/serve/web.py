@@ -99,8 +99,9 @@ class Web:
 
     async def _reviews(self, request: Request) -> Response:
         off = request.query_params.get("snoozed") == "1"
-        due = self._live.reviews.due(self._live.now(), snoozed=off)
-        return _json({"waiting": len(self._live.reviews), "reviews": [one.as_dict() for one in due]})
+        reviews = self._live.reviews
+        due = [one.as_dict() for one in reviews.due(self._live.now(), snoozed=off)]
+        return _json({"waiting": len(reviews), "fallen": reviews.fallen, "reviews": due})
 
     async def _label(self, request: Request) -> Response:
         id, said = request.path_params["id"], row_of(await _body(request))
