@@ -11,13 +11,13 @@ help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
 # The first install takes the build tools alone: PySpark comes as source and is built with exactly these.
-$(VENV)/ready: requirements.lock requirements-build.lock pyproject.toml
+$(VENV)/ready: requirements.lock requirements-build.lock pyproject.toml bank/pyproject.toml
 	@$(PYTHON) tools/need_python.py
 	@echo "setting up $(VENV) (first time: about 800 MB to fetch, 2 to 5 minutes)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install -q --require-hashes -r requirements-build.lock
 	@$(BIN)/pip install -q --progress-bar on --no-build-isolation --require-hashes -r requirements.lock
-	@$(BIN)/pip install -q --no-build-isolation --no-deps -e .
+	@$(BIN)/pip install -q --no-build-isolation --no-deps -e . -e bank
 	@touch $@
 
 setup: $(VENV)/ready  ## everything installed and fetched, nothing started

@@ -1,4 +1,4 @@
-"""The command of the bank: run, train, compare, replay-decision, rules test."""
+"""The command `bank`, also `python -m bank`: run, train, compare, replay-decision, rules test."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import headrace as hr
 from bank.traffic import SEED, Traffic
 
 app = typer.Typer(name="bank", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+                  rich_markup_mode=None,  # plain, as the help and the errors of `headrace` are
                   help="The bank that decides on every payment while the terminal waits.")  # fmt: skip
-rules = typer.Typer(no_args_is_help=True, help="Rules on trial.")
+rules = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Rules on trial.")
 app.add_typer(rules, name="rules")
 
 Json = Annotated[bool, typer.Option("--json", help="JSON on stdout instead of a table.")]
@@ -43,7 +44,7 @@ def train(
     """Train the model, on made-up traffic or on what the bank has decided."""
     from bank.training import from_lake, made_up
 
-    command = f"python -m bank train {into} " + ("--lake" if lake else f"--days {days} --cards {cards}")
+    command = f"bank train {into} " + ("--lake" if lake else f"--days {days} --cards {cards}")
     trained = from_lake() if lake else made_up(days, cards)
     trained.save(into, command)
     print(_json.dumps(_plain(trained.figures), indent=2))
@@ -92,15 +93,19 @@ def replay_decision(payment_id: str, json: Json = False) -> None:
 @rules.command("test")
 def rules_test(
     file: Annotated[Path, typer.Argument(help="Rules as in bank/rules.toml.")],
-    since: Annotated[datetime | None, typer.Option("--from", help="Payments from here on, UTC.")] = None,
+    since: Annotated[
+        datetime | None, typer.Option("--from", help="Payments from here on; UTC unless it says so.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Try rules on what was decided: money they would have caught, payments they would have stopped wrongly."""
-    from bank.backtest import table, trial
+    from bank.backtest import rules_of, table, trial
     from bank.decide import decide
 
+    since = since or datetime.now(UTC) - timedelta(days=1)
+    new = rules_of(file)
     with hr.connect(decide) as client:
-        found = trial(client, file, (since or datetime.now(UTC) - timedelta(days=1)).replace(tzinfo=UTC))
+        found = trial(client, new, since if since.tzinfo else since.replace(tzinfo=UTC))
     print(_json.dumps([one.as_dict() for one in found], default=str) if json else table(found))
 
 

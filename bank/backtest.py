@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import headrace as hr
+from bank.decide import vectors
 
 Row = Mapping[str, Any]
 Holds = Callable[[Row], bool]
@@ -54,13 +55,20 @@ def tried(name: str, action: str, holds: Holds, rows: Iterable[Row], frauds: set
     )
 
 
-def trial(client: Any, file: Path, since: datetime) -> list[Tried]:
-    """Each rule of a file over the decisions of the lake, against what became known since."""
+def rules_of(file: Path) -> tuple[hr.Rule, ...]:
+    """The rules of a file, if they are about what a decision knows."""
+    policy = hr.Policy.read(file)
+    policy.bound(vectors.columns)
+    return policy.rules
+
+
+def trial(client: Any, rules: Iterable[hr.Rule], since: datetime) -> list[Tried]:
+    """Each rule over the decisions of the lake, against what became known since."""
     rows = client.query(f"select * from lake.decisions where at >= '{since.isoformat()}'")  # noqa: S608 (a time)
     labels = client.query("select payment_id, max_by(fraud, at) as fraud from lake.labels group by payment_id")
     frauds = {one["payment_id"] for one in labels if one["fraud"]}
     found = []
-    for rule in hr.Policy.read(file).rules:
+    for rule in rules:
         judge = client.policy("fraud").judge(hr.Policy(rules=[rule]))
         found.append(
             tried(rule.name, rule.action, lambda row, judge=judge: bool(judge.decide(row).reasons), rows, frauds)

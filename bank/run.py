@@ -163,8 +163,8 @@ The bank is open: about {rate:g} payments a second, a fraud every few seconds, a
 In another terminal:
   headrace tail fraud-alerts --follow                    what was stopped, and why
   headrace query "select decision, count(*), sum(amount) from lake.decisions group by 1"
-  python -m bank replay-decision PAYMENT_ID              one decision once more, to the last bit
-  python -m bank rules test bank/rules.toml              rules on trial over what was decided
+  bank replay-decision PAYMENT_ID                        one decision once more, to the last bit
+  bank rules test bank/rules.toml                        rules on trial over what was decided
 
 Logs: {home}/logs. Ctrl-C stops all of it; the data stays.
 """  # noqa: S608 (what to type)

@@ -15,7 +15,7 @@ import pytest
 
 import headrace as hr
 from bank import people
-from bank.backtest import trial
+from bank.backtest import rules_of, trial
 from bank.batch import compare
 from bank.decide import decide, vectors
 from bank.decided import Decided
@@ -101,7 +101,7 @@ def test_the_bank_decides_keeps_and_replays(
             id: one.seen_card for id, one in past.decided.items()
         }
         assert compare(rows, {one.payment.payment_id for one in made if one.fraud}).frauds > 0
-        tried = {one.rule: one for one in trial(client, RULES, start)}
+        tried = {one.rule: one for one in trial(client, rules_of(RULES), start)}
         declined = [row for row in rows if "wrong PIN" in row["reasons"]]
         assert (tried["wrong PIN"].payments, tried["wrong PIN"].overlap) == (len(declined), 1.0)
         assert tried["wrong PIN"].frauds > 0
