@@ -36,8 +36,9 @@ object Ids {
   }
 
   /** What a row was caused by: its place in the log, or what a flat map wrote into `id`. The n-th row it made of one has
-    * "/00000n" behind the id of that row (none for a row of the log), and "/n" behind its cause. */
-  def cause(place: String, id: Array[Byte]): String =
+    * "/00000n" behind the id of that row (none for a row of the log), and "/n" behind its cause. A row that a step made has no
+    * place in the log: it is not asked for then. */
+  def cause(place: => String, id: Array[Byte]): String =
     if (id == null) place
     else {
       val parts = new String(id, UTF_8).split('/')

@@ -23,8 +23,8 @@ case class StableId(child: Expression, app: String, version: String, step: Strin
     if (id != null && id.length == Ids.Length) Ids.hex(id).getBytes(UTF_8)
     else {
       val key = if (row.isNullAt(0)) "" else new String(row.getBinary(0), UTF_8)
-      val place = s"${topics(row.getInt(1))}/${row.getInt(2)}/${row.getLong(3)}"
-      Ids.hex(Ids.stable(app, version, step, key, Ids.cause(place, id))).getBytes(UTF_8)
+      val cause = Ids.cause(s"${topics(row.getInt(1))}/${row.getInt(2)}/${row.getLong(3)}", id)
+      Ids.hex(Ids.stable(app, version, step, key, cause)).getBytes(UTF_8)
     }
   }
 

@@ -61,6 +61,10 @@ def joins(app: hr.App, topic: str, impression: type, click: type, disorder: str,
         if how == "left":
             again = joined.alias("seen").join(clicks.alias("second"), on="user_id", within="1 min", prefix="second_")
             again.to(out("again"))
+            ever = joined.select("user_id, at").union(again.select("user_id, at"))  # of rows that steps made
+            ever.to(out("ever"))
+            third = ever.alias("ever").join(clicks.alias("third"), on="user_id", within="1 min", prefix="third_")
+            third.to(out("third"))
             rate = joined.window(hr.tumbling("1 min"), lateness="10 s").agg(
                 n=hr.count(), hit=hr.count("click_click_id")
             )
