@@ -1,4 +1,4 @@
-"""What the service says when the flow does not answer in time: the rules alone, over what Redis has of the card."""
+"""What the service says when the flow does not answer in time: the rules alone, over what Redis has."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 import headrace as hr
 from bank.events import Payment
-from bank.record import card
+from bank.record import card, customer, terminal
 
 
 def fallback(vectors: hr.Stream) -> Callable[[Any], Callable[[Payment], dict[str, Any]]]:
     """Follows the published rules over the row that the flow will have for a payment, as far as it is known here: rules
-    over what terminals, customers and tables tell do not hold."""
+    over what tables tell do not hold. Redis is asked once a payment."""
 
     def connected(client: Any) -> Callable[[Payment], dict[str, Any]]:
-        ahead, stands = client.ahead(vectors, card), client.policy("fraud").follow()
+        ahead, stands = client.ahead(vectors, card, terminal, customer), client.policy("fraud").follow()
 
         def speak(payment: Payment) -> dict[str, Any]:
             said = stands().decide(ahead(payment), model=False)

@@ -22,12 +22,10 @@ first.select("payment_id, card_id, customer_id, amount, at, decision, reasons, s
 )
 first.where("decision <> 'allow'").to(record.topic("fraud-alerts"), key="payment_id")
 
-record.stream(Label, disorder="30 s").to(hr.lake("labels", partition="day(at)"))
+labels = record.stream(Label, disorder="30 s")
+labels.to(hr.lake("labels", partition="day(at)"))
 
 payments = record.stream(Payment, disorder="5 s")
-
-# What is known of a card, for whoever asks without the flow: the service, if the flow does not answer in time.
-card = features.card(record, payments).to(hr.redis("card:{card_id}"))
 
 # Three wrong PINs, then the right one.
 guessing = (
@@ -52,6 +50,12 @@ travel = (
     )
     .within("1 d")
 )
-for found in (guessing, travel):
-    found.matches.to(record.topic("acts"), key="customer_id")
-    found.matches.to(hr.lake("acts"))
+acts = guessing.matches.union(travel.matches).named("acts")
+acts.to(record.topic("acts"), key="customer_id")
+acts.to(hr.lake("acts"))
+
+# What is known, for whoever asks without the flow: the service, if the flow does not answer in time. A payment that
+# comes twice counts twice at its terminal here; `decide` sets it aside before.
+card = features.card(record, payments).to(hr.redis("card:{card_id}"))
+terminal = features.terminal(record, payments, labels).to(hr.redis("terminal:{terminal_id}"))
+customer = features.customer(record, payments, acts).to(hr.redis("customer:{customer_id}"))

@@ -1,16 +1,23 @@
-"""What tests of the bank share: its policy, a history lived through once, payments made by hand."""
+"""What tests of the bank share: a history lived through once, payments made by hand, a lake of rows."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+from deltalake import write_deltalake
 
 import headrace as hr
 from bank.events import Payment
 from bank.policy import policy
 from bank.traffic import Traffic
 from bank.vectors import Lived, live_through
+from headrace.model.event import event_type
+from headrace.stores import arrow
 
 START = datetime(2026, 10, 1, tzinfo=UTC)
 
@@ -23,5 +30,13 @@ def lived() -> Lived:
 
 def pay(number: int, at: datetime, amount: str = "20.00", **more: Any) -> Payment:
     """A payment of one card in Zurich."""
-    usual = {"card_id": "card-a", "terminal_id": "t1", "country": "CH", "lat": 47.38, "lon": 8.54, "last4": "1234"}
-    return Payment(payment_id=f"p{number}", customer_id="u1", amount=hr.money(amount), at=at, **(usual | more))
+    usual = {"card_id": "card-a", "customer_id": "u1", "terminal_id": "t1", "country": "CH", "lat": 47.38, "lon": 8.54}
+    return Payment(payment_id=f"p{number}", amount=hr.money(amount), at=at, last4="1234", **(usual | more))
+
+
+def store(lake: Path, table: str, event: type, rows: Sequence[dict[str, Any]]) -> None:
+    """Rows of an event's columns as a table of a lake."""
+    fields = arrow.fields(event_type(event).columns)
+    write_deltalake(
+        str(lake / table), pa.table({f.name: pa.array([row[f.name] for row in rows], f.type) for f in fields})
+    )

@@ -1,39 +1,66 @@
-"""Without the flow: what is known of a card online is what the flow would have known of it."""
+"""Without the flow: what is known online is what the flow would have known, and rules hold that ask for it."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from contextlib import ExitStack
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
+
+from redis import Redis
 
 import headrace as hr
 from bank.decide import decide, vectors
-from bank.record import card, record
+from bank.events import Act, Label
+from bank.policy import policy
+from bank.record import card, customer, record, terminal
 from headrace.base.ids import random_id
 from headrace.features.ahead import Ahead
 from headrace.features.reader import FeatureReader
+from headrace.steps.policy import Judge
 from tests.bank.deciding import pay
 from tests.features.keeping import fill
 from tests.stores.conftest import redis_url as redis_url
 
-UNKNOWN = {"uses_1h", "uses_1d", "frauds_28d", "acts_7d", "home", "abroad", "day_limit"}
-UNKNOWN |= {"seen_card", "seen_terminal", "seen_customer"}
-"""Columns that terminals, customers and the log tell."""
+UNKNOWN = {"home", "abroad", "day_limit", "seen_card", "seen_terminal", "seen_customer"}
+"""Columns that tables and the log tell."""
+MINUTE = timedelta(minutes=1)
+
+
+def life(start: datetime) -> list[Any]:
+    """One card at one terminal: fourteen payments, PINs that were guessed twice, frauds that became known there, and a
+    last payment."""
+    own = {name: f"{name}-{random_id()}" for name in ("card_id", "customer_id", "terminal_id")}
+    events: list[Any] = [pay(n, start + n * 50 * MINUTE, f"{20 + n % 5}.00", **own) for n in range(14)]
+    for guessed in (660, 670):
+        events += [pay(guessed + n, start + (guessed + n / 4) * MINUTE, pin_ok=n == 3, **own) for n in range(4)]
+    told = [start + minute * MINUTE for minute in (675, 676)]
+    events += [Label(f"x{at}", "card-x", own["terminal_id"], "u-x", hr.money(30), 1, "customer", at) for at in told]
+    return [*sorted(events, key=lambda event: event.at), pay(999, start + 690 * MINUTE, **own)]
 
 
 def test_a_payment_has_the_row_that_the_flow_would_give_it(redis_url: str, tmp_path: Path) -> None:
-    own = f"card-{random_id()}"
-    with hr.testing.run(record) as kept, hr.testing.run(decide) as t:
-        payments = [
-            pay(n, t.time("08:00") + n * timedelta(minutes=50), f"{20 + n % 5}.00", card_id=own) for n in range(14)
-        ]
-        *before, last = payments
+    with hr.testing.run(record) as kept, hr.testing.run(decide) as t, ExitStack() as opened:
+        *before, last = life(t.time("08:00"))
         kept.send(*before)
+        kept.end()
         fill(record, kept, redis_url, tmp_path / "lake")
-        t.send(*payments)
-        with FeatureReader(card.node, record.outputs, redis=lambda: redis_url, lake=tmp_path) as reader:
-            row = Ahead(vectors.node, {"card": reader.online})(last)
+        acts = [Act(**row.as_dict()) for row in kept.read("acts")]
+        t.send(*sorted([*before, *acts], key=lambda event: event.at), last)
+        online = {}
+        for known in (card, terminal, customer):
+            reader = FeatureReader(known.node, record.outputs, redis=lambda: redis_url, lake=tmp_path)
+            online[known.name] = opened.enter_context(reader).online
+        ahead, redis = Ahead(vectors.node, online), opened.enter_context(Redis.from_url(redis_url))
+        redis.config_resetstat()
+        row = ahead(last)
+        assert redis.info("commandstats")["cmdstat_eval"]["calls"] == 1  # one round trip for the sets of three keys
         flow = t.read("decisions.raw")[-1].as_dict()
     assert row is not None
     assert {name: flow[name] for name in row.keys() - UNKNOWN} == {name: row[name] for name in row.keys() - UNKNOWN}
-    assert (row["times_30d"], row["abroad"], row["frauds_28d"]) == (14, None, None)
+    assert (row["times_30d"], row["uses_1d"], row["frauds_28d"], row["acts_7d"]) == (23, 23, 2, 2)
     assert row["z"] is not None
+    assert row["abroad"] is None
+
+    reasons = Judge(policy(), vectors.columns).decide(row, model=False).reasons
+    assert set(reasons) == {"frauds at this terminal became known", "suspicious acts with this customer's cards"}

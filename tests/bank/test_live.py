@@ -4,7 +4,7 @@ number is anywhere."""
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,7 +22,7 @@ from bank.decided import Decided
 from bank.events import Act, Payment
 from bank.fallback import fallback
 from bank.policy import RULES, policy
-from bank.record import card, record
+from bank.record import card, customer, record
 from bank.replay import SEEN, again, differences, read
 from bank.run import decided
 from bank.tokens import token
@@ -96,6 +96,7 @@ def test_the_bank_decides_keeps_and_replays(
             until(lambda: _kept(client, "decisions") == len(made), every=0.5, within=300)
             until(lambda: _kept(client, "labels") == len(labels), every=0.5, within=100)
             until(lambda: client.features(card).get(card_id=made[-1].payment.card_id)["times_30d"] > 0, every=0.5)
+            until(lambda: {one.event.pattern for one in client.read(Act)} == {"guessing", "travel"}, every=0.5)
         rows = client.query("select * from lake.decisions")
         assert {row["payment_id"]: row["seen_card"] for row in rows} == {
             id: one.seen_card for id, one in past.decided.items()
@@ -106,8 +107,9 @@ def test_the_bank_decides_keeps_and_replays(
         assert (tried["wrong PIN"].payments, tried["wrong PIN"].overlap) == (len(declined), 1.0)
         assert tried["wrong PIN"].frauds > 0
         assert len(decided(client, start, datetime.now(UTC))) == sum(row["pin_ok"] for row in rows)
-        assert {one.event.pattern for one in client.read(Act)} <= {"guessing", "travel"}
-        _speaks_without_the_flow(client, made[-1])
+        for id, count in Counter(one.event.customer_id for one in client.read(Act)).items():
+            assert client.features(customer).get(customer_id=id)["acts_7d"] == count
+        _speaks_without_the_flow(client, made[-1], Counter(label.terminal_id for label in labels).most_common(1)[0][0])
 
     # and nowhere is the number of a card
     assert len(numbers) == 40
@@ -125,14 +127,16 @@ def _kept(client: Any, table: str) -> int:
         return 0
 
 
-def _speaks_without_the_flow(client: Any, made: Made) -> None:
-    """The service's fallback, over what Redis has of the card."""
+def _speaks_without_the_flow(client: Any, made: Made, bad_terminal: str) -> None:
+    """The service's fallback, over what Redis has."""
     speak, now = fallback(vectors)(client), datetime.now(UTC)
     usual = msgspec.structs.replace(made.payment, payment_id="x", at=now, pin_ok=True, amount=hr.money(5))
     assert speak(usual)["decision"] in ("allow", "review", "decline")
     assert speak(msgspec.structs.replace(usual, pin_ok=False))["reasons"] == ["wrong PIN"]
     stranger: Payment = msgspec.structs.replace(usual, card_id="card-nobody")
     assert speak(stranger)["decision"] == "allow"
+    there: Payment = msgspec.structs.replace(stranger, terminal_id=bad_terminal)
+    assert speak(there)["reasons"] == ["frauds at this terminal became known"]
 
 
 def _records(broker: Broker, topic: str) -> Iterator[bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, NamedTuple
 
 from headrace.base.clock import micros
@@ -21,10 +22,15 @@ Conversions = list[tuple[int, Callable[[Any], Any]]]
 """Places of values that Redis has in another form than steps, and how they get into it."""
 
 
+Key = Sequence[Any]
+"""The values of a key's columns, in the order of the store's pattern."""
+Sets = Sequence[list[Member]]
+"""What is remembered of a key: the rows of the source, then those of each other stream."""
+
+
 class Coming(NamedTuple):
     """A row that is not there yet, as features see it. `id`: None, unless they tell a row once."""
 
-    key: dict[str, Any]
     time: int
     id: Any
     args: tuple[Any, ...]
@@ -49,9 +55,17 @@ class Online:
         found = self._reader.read([key_of(self._node, dict(key), self._key) for key in keys]) if keys else []
         return [self._teller.at(moment, self._rows(sets)) for sets in found]
 
-    def tell(self, row: Coming) -> Vector:
-        """What a row would be told that comes now; if it is there already, as if it were not."""
-        ((own, *others),) = self._reader.read([[row.key[name] for name in self._key]])
+    def key(self, key: Mapping[str, Any]) -> Key:
+        """A key as sets are read by it."""
+        return [key[name] for name in self._key]
+
+    def read(self, key: Key) -> Sets:
+        (found,) = self._reader.read([key])
+        return found
+
+    def tell(self, row: Coming, sets: Sets) -> Vector:
+        """What a row would be told that comes now; if it is there already, as if it were not. `sets`: of its key."""
+        own, *others = sets
         if row.id is not None:
             own = [member for member in own if member[1] != value_text(row.id)]
         return self._teller.of(row.time, row.args, self._rows([own, *others]))
@@ -59,10 +73,24 @@ class Online:
     def close(self) -> None:
         self._reader.close()
 
-    def _rows(self, sets: Sequence[list[Member]]) -> list[list[Known]]:
+    def _rows(self, sets: Sets) -> list[list[Known]]:
         own, *others = sets
         sets = [own if self._node.once is None else _first(own), *others]
         return [_known(members, into) for members, into in zip(sets, self._into, strict=True)]
+
+
+class Together:
+    """Reads what several features remember, each of a key of its own, in one round trip."""
+
+    def __init__(self, several: Sequence[Online]) -> None:
+        first, *others = (one._reader for one in several)
+        self._reader = first.beside(*others)
+        self._counts = [len(one._into) for one in several]
+
+    def read(self, keys: Sequence[Key]) -> list[Sets]:
+        each = [key for key, count in zip(keys, self._counts, strict=True) for _ in range(count)]
+        found = iter(self._reader.read_each(each))
+        return [list(islice(found, count)) for count in self._counts]
 
 
 def _first(members: Iterable[Member]) -> list[Member]:

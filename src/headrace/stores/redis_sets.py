@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec.json import Decoder
 from msgspec.msgpack import encode
+from redis import Redis
 
 from headrace.base.clock import MICROSECOND, micros
 from headrace.base.keys import value_text
@@ -57,26 +58,38 @@ class RedisSets(RedisStore):
 class SetReader:
     """Reads the sets of keys, of one store or of several that share their keys; threads may share it."""
 
-    def __init__(self, url: str, sets: Sequence[tuple[FeatureRows, Columns]]) -> None:
+    def __init__(self, url: str, sets: Sequence[tuple[FeatureRows, Columns]], client: Redis | None = None) -> None:
         self._url = url
         self._sets = sets
         self._label = sets[0][0].label
-        self._client = redis_link.connect(url, self._label, timeout=_TIMEOUT)
+        self._client = client or redis_link.connect(url, self._label, timeout=_TIMEOUT)
         self._prefixes = [target.prefix for target, _ in sets]
         self._checked: list[bytes] = []
 
     def read(self, keys: Sequence[Sequence[Any]]) -> list[tuple[list[Member], ...]]:
         """For each key its members in every store, by time, all in one round trip. A key is the values of its columns,
         in the order of the pattern."""
+        values = [list(column) for column in zip(*keys, strict=True)]
+        named = zip(*(key_texts(target.name, values) for target, _ in self._sets), strict=True)
+        found = self._members([name for of_key in named for name in of_key])
+        return list(zip(*[iter(found)] * len(self._sets), strict=True))
+
+    def read_each(self, keys: Sequence[Sequence[Any]]) -> list[list[Member]]:
+        """Of each store the members of a key of its own, all in one round trip."""
+        named = zip(self._sets, keys, strict=True)
+        return self._members([key_texts(target.name, [[one] for one in key])[0] for (target, _), key in named])
+
+    def beside(self, *others: SetReader) -> SetReader:
+        """A reader of the stores of all of them, over this connection; they are in one Redis."""
+        return SetReader(self._url, [one for reader in (self, *others) for one in reader._sets], self._client)
+
+    def _members(self, names: list[str]) -> list[list[Member]]:
         with redis_link.told(self._url, f"{self._label} could not be read", "correct what it says"):
-            values = [list(column) for column in zip(*keys, strict=True)]
-            named = zip(*(key_texts(target.name, values) for target, _ in self._sets), strict=True)
-            names = [name for of_key in named for name in of_key]
             found: list[list[Member]] = []
             for answer in self._answers(names):
                 self._check(answer[: len(self._sets)])
                 found += map(_decode, answer[len(self._sets) :])
-            return list(zip(*[iter(found)] * len(self._sets), strict=True))
+            return found
 
     def _answers(self, names: list[str]) -> list[list[bytes]]:
         """What the script says, of some sets at a time."""
