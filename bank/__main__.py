@@ -42,10 +42,15 @@ def train(
     lake: Annotated[bool, typer.Option("--lake", help="Train on lake.decisions and lake.labels instead.")] = False,
 ) -> None:
     """Train the model, on made-up traffic or on what the bank has decided."""
+    from bank.decide import decide
     from bank.training import from_lake, made_up
 
     command = f"bank train {into} " + ("--lake" if lake else f"--days {days} --cards {cards}")
-    trained = from_lake() if lake else made_up(days, cards)
+    if lake:
+        with hr.connect(decide) as client:
+            trained = from_lake(client.query)
+    else:
+        trained = made_up(days, cards)
     trained.save(into, command)
     print(_json.dumps(_plain(trained.figures), indent=2))
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import headrace as hr
-from bank.decide import decide
 from bank.traffic import SEED, Traffic
 from bank.vectors import DELAY, live_through
 
@@ -81,12 +80,12 @@ def made_up(days: int, cards: int) -> Trained:
     return train(lived.rows, known, split=START + timedelta(days=days * 3 / 4), delay=DELAY)
 
 
-def from_lake() -> Trained:
+def from_lake(ask: Callable[[str], Sequence[Row]]) -> Trained:
     """On what the bank decided and what became known of it: the vectors are those that decisions were made with. Tested
-    on the last quarter of the time; frauds are given as long to become known as the slowest took."""
-    with hr.connect(decide) as client:
-        rows = client.query("select * from lake.decisions order by at")
-        told = client.query("select payment_id, min(at) as at from lake.labels where fraud = 1 group by payment_id")
+    on the last quarter of the time; frauds are given as long to become known as the slowest took. `ask`: the lake, in
+    SQL."""
+    rows = ask("select * from lake.decisions order by at")
+    told = ask("select payment_id, min(at) as at from lake.labels where fraud = 1 group by payment_id")
     if not rows or not told:
         raise hr.HeadraceError("there is nothing to learn from", why=f"{len(rows)} decisions, {len(told)} frauds")
     known, paid = {one["payment_id"]: one["at"] for one in told}, {row["payment_id"]: row["at"] for row in rows}
@@ -113,6 +112,13 @@ def train(
     paid = sorted((row for row in rows if row["pin_ok"]), key=lambda row: (row["at"], row["payment_id"]))
     before = [row for row in paid if row["at"] < split - delay]
     after = [row for row in paid if row["at"] >= split]
+    if not before or not after:
+        raise hr.HeadraceError(
+            "there is too little to learn from",
+            why=f"of {len(paid)} payments {len(before)} can be learnt from, and {len(after)} are for the test; frauds "
+            f"take {delay} to become known",
+            fix="let the bank decide for longer, or train on made-up traffic",
+        )
     asked = lambda rows: numpy.array([[_number(row[name]) for name in columns] for row in rows])  # noqa: E731
     learnt = [float(known.get(row["payment_id"], split) < split) for row in before]
     data = lightgbm.Dataset(asked(before), learnt, feature_name=list(columns), free_raw_data=False)

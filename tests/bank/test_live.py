@@ -27,6 +27,7 @@ from bank.replay import SEEN, again, differences, read
 from bank.run import decided
 from bank.tokens import token
 from bank.traffic import Made, Traffic
+from bank.training import from_lake
 from headrace.base.settings import Settings, load
 from headrace.log import topics
 from headrace.log.broker import Broker
@@ -106,6 +107,7 @@ def test_the_bank_decides_keeps_and_replays(
         declined = [row for row in rows if "wrong PIN" in row["reasons"]]
         assert (tried["wrong PIN"].payments, tried["wrong PIN"].overlap) == (len(declined), 1.0)
         assert tried["wrong PIN"].frauds > 0
+        assert from_lake(client.query).rows > 100
         assert len(decided(client, start, datetime.now(UTC))) == sum(row["pin_ok"] for row in rows)
         for id, count in Counter(one.event.customer_id for one in client.read(Act)).items():
             assert client.features(customer).get(customer_id=id)["acts_7d"] == count
