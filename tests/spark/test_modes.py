@@ -54,7 +54,8 @@ def test_the_same_declaration_writes_the_same_records_at_every_speed(
 
 
 def with_state(flowing: Flowing, mode: Mode, folder: Path, span: Span = Span()) -> Job:  # noqa: B008
-    return replace(flowing.job(mode, span=span), checkpoint=Checkpoint(folder=folder))
+    pace = timedelta(minutes=5 if mode == "realtime" else 0)
+    return replace(flowing.job(mode, span=span, pace=pace), checkpoint=Checkpoint(folder=folder))
 
 
 def test_history_reads_a_span_and_emits_from_a_moment_on(
