@@ -17,8 +17,9 @@ from rig.table import Line, Table
 import headrace as hr
 from headrace.base.clock import from_micros
 from headrace.plan.plan import build
-from headrace.reference.batch import END, Arrival, Batch
+from headrace.reference.batch import Arrival, Batch
 from headrace.reference.engine import run
+from headrace.steps.row import END
 
 START = 1_762_128_000_000_000  # 2025-11-03, micros
 LEAST = 50_000

@@ -13,9 +13,10 @@ import headrace as hr
 from headrace.base.errors import Unbalanced
 from headrace.base.ids import stable_id
 from headrace.plan.plan import build
-from headrace.reference.batch import END, Batch
+from headrace.reference.batch import Batch
 from headrace.reference.counts import Counts
 from headrace.reference.engine import Engine
+from headrace.steps.row import END
 from tests.properties import examples
 from tests.reference.pages import Visit, site, visit
 from tests.reference.test_runs import START, fine

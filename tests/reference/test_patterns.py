@@ -18,8 +18,9 @@ from headrace.model import declared
 from headrace.model.pattern import Pattern
 from headrace.plan.explain import explain
 from headrace.plan.plan import Plan, build
-from headrace.reference.batch import END, Arrival, Batch
+from headrace.reference.batch import Arrival, Batch
 from headrace.reference.engine import Engine
+from headrace.steps.row import END
 from headrace.testing import Run
 from tests.properties import examples
 from tests.reference.signs import Sign, app, other, send, sign

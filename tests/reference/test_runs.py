@@ -13,8 +13,9 @@ import headrace as hr
 from headrace.base.clock import from_micros
 from headrace.base.errors import UsageError
 from headrace.plan.plan import Plan, build
-from headrace.reference.batch import END, Arrival, Batch
+from headrace.reference.batch import Arrival, Batch
 from headrace.reference.engine import Engine, run
+from headrace.steps.row import END
 from tests.properties import examples
 from tests.reference.pages import Buy, Visit, site, told, visit
 

@@ -11,8 +11,7 @@ import pytest
 from headrace.base.settings import Settings
 from headrace.spark import archive
 from headrace.spark.gateway import SPARK_OPTIONS, class_path
-from headrace.spark.kernels import kernels_jar
-from headrace.stack import jars
+from headrace.spark.kernels import our_jars
 from headrace.stack.java import find_java
 
 SUBMIT = "org.apache.spark.deploy.SparkSubmit"
@@ -28,7 +27,7 @@ def started(classpath: list[Path], *options: str) -> str:
 
 @pytest.fixture
 def classpath(settings: Settings) -> list[Path]:
-    return [kernels_jar(settings.cache), *jars.fetch("spark", settings.cache)]
+    return our_jars(settings.cache)
 
 
 def test_it_is_made_once_and_classes_come_from_it(settings: Settings, classpath: list[Path]) -> None:

@@ -15,9 +15,10 @@ from headrace.base.clock import micros
 from headrace.base.errors import BadStep, FunctionFailed
 from headrace.base.ids import random_id
 from headrace.log.broker import Broker
-from headrace.reference.batch import END, Arrival, Batch
+from headrace.reference.batch import Arrival, Batch
 from headrace.reference.engine import Engine
 from headrace.spark.session import Spark
+from headrace.steps.row import END
 from tests.spark import mapped
 from tests.spark.flowing import Flowing
 from tests.spark.mapped import Everything, Told, Word

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from headrace.steps.row import END as END
 from headrace.steps.row import Order
 
 DERIVED = 1_000

@@ -14,14 +14,14 @@ from headrace.model import changing, declared
 from headrace.model.naming import refs
 from headrace.model.window import Sliding
 from headrace.plan.plan import Step
-from headrace.reference.batch import END, Dead, Travelling
+from headrace.reference.batch import Dead, Travelling
 from headrace.reference.operator import Moment, Setting, Single
 from headrace.reference.stateful import Given, Stateful
 from headrace.reference.stateless import Evaluate, row_of
 from headrace.reference.timers import Key
 from headrace.steps import plain
 from headrace.steps.emission import Passes
-from headrace.steps.row import DUPLICATE, FILTERED, HELD, LATE, MILLI, USED, Result, Row
+from headrace.steps.row import DUPLICATE, END, FILTERED, HELD, LATE, MILLI, USED, Result, Row
 from headrace.steps.spec import step_of
 
 _order = itemgetter(0)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from headrace.base.settings import Settings
 from headrace.spark.gateway import SPARK_OPTIONS, class_path
-from headrace.spark.kernels import alone, kernels_jar
+from headrace.spark.kernels import alone, our_jars
 from headrace.spark.profile import spark_settings
 from headrace.stack import jars
 from headrace.stack.java import find_java, release
@@ -30,8 +30,7 @@ def options(cache: Path, classpath: list[Path]) -> list[str]:
 
 def make(settings: Settings, *, tell: Callable[[str], None] = jars.silent) -> None:
     """Makes the archive if there is none for this Java and these jars."""
-    libraries = jars.fetch("spark", settings.cache, tell=tell)
-    classpath = [kernels_jar(settings.cache, tell=tell), *libraries]
+    classpath = our_jars(settings.cache, tell=tell)
     base, top = _files(settings.cache, classpath)
     base.parent.mkdir(parents=True, exist_ok=True)
     with alone(base.parent):

@@ -39,6 +39,11 @@ def kernels_jar(cache: Path, *, tell: Callable[[str], None] = jars.silent, files
     return jar
 
 
+def our_jars(cache: Path, *, tell: Callable[[str], None] = jars.silent) -> list[Path]:
+    """As they stand on the class path: the kernels, then what they need."""
+    return [kernels_jar(cache, tell=tell), *jars.fetch("spark", cache, tell=tell)]
+
+
 def _fingerprint(files: list[Path], libraries: list[Path]) -> str:
     total = hashlib.sha256(version("pyspark").encode())
     for library in libraries:

@@ -19,7 +19,7 @@ from headrace.base.errors import UsageError
 from headrace.base.settings import Settings
 from headrace.spark import archive
 from headrace.spark.gateway import Gateway, JvmEnded, launch
-from headrace.spark.kernels import kernels_jar
+from headrace.spark.kernels import our_jars
 from headrace.spark.profile import Profile, jvm_options, spark_settings
 from headrace.spark.trouble import translate, translated
 from headrace.stack import jars
@@ -95,7 +95,7 @@ def start(
         raise UsageError("Spark is already running in this process", fix="use that one, or stop it first")
     conf = spark_settings(settings, profile)
     conf |= {"spark.app.name": app_name, "spark.local.dir": str(_scratch(settings.home / "spark" / "scratch"))}
-    classpath = [kernels_jar(settings.cache, tell=tell), *jars.fetch("spark", settings.cache, tell=tell)]
+    classpath = our_jars(settings.cache, tell=tell)
     log = settings.home / "logs" / f"spark-{app_name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     if not conf["spark.master"].startswith("local"):

@@ -23,10 +23,11 @@ from headrace.model.policy import Policy
 from headrace.model.rule import Rule
 from headrace.model.trees import Model
 from headrace.plan.plan import Exit, build
-from headrace.reference.batch import END, Arrival, Batch, Record, Tombstone, Travelling
+from headrace.reference.batch import Arrival, Batch, Record, Tombstone, Travelling
 from headrace.reference.counts import Counts
 from headrace.reference.engine import Engine
 from headrace.reference.frontier import Watermark
+from headrace.steps.row import END
 from headrace.testing.features import Asked
 from headrace.testing.rows import Row, Rows
 
