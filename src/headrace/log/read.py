@@ -61,6 +61,7 @@ def read(broker: Broker, topic: str, start: Start = None, *, follow: bool = Fals
             "group.id": f"headrace-read-{random_id()}",  # the client wants a name; nothing is ever committed to it
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 500 if follow else 10,  # the end is said when a fetch found nothing
             "auto.offset.reset": "earliest",
             "isolation.level": "read_committed",
         }
@@ -120,7 +121,7 @@ def _merged(client: Any, broker: Broker, topic: str, until: dict[Place, int]) ->
     heads: list[tuple[tuple[int, int, int], Place]] = []
 
     while unfinished or heads:
-        for message in client.consume(_BATCH, 0.1) if unfinished else ():
+        for message in client.consume(_BATCH, 0.02) if unfinished else ():
             place = (message.topic(), message.partition())
             if place not in unfinished:
                 continue  # came after the end seen at the start: left to `follow`, which begins there

@@ -85,7 +85,7 @@ def rebuild(
         store.drop()
         store.close()
         say(f"dropped {chosen.store.target.label}")
-        with launch(chosen.plan, jobs, settings, mode="history", spark=spark, say=say, tell=tell) as running:
+        with launch(chosen.plan, lambda: jobs, settings, mode="history", spark=spark, say=say, tell=tell) as running:
             running.wait()
         for refill in refills:
             shutil.rmtree(refill.checkpoint.rebuild.folder)

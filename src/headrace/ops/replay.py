@@ -13,7 +13,7 @@ from headrace.ops import endpoints
 from headrace.ops.run import AppRun, Say, Tell, job_of, launch, make_topics
 from headrace.plan.horizon import horizon
 from headrace.plan.plan import Plan, build
-from headrace.spark.job import Span
+from headrace.spark.job import Job, Span
 from headrace.spark.session import Spark
 
 
@@ -49,11 +49,14 @@ def replay(
 ) -> AppRun:
     """Starts the replay; it ends by itself when history is read and everything has closed."""
     plan = chosen.plan
-    broker = endpoints.broker(settings)
-    targets = (leaving.target for flow in plan.flows for leaving in flow.exits)
-    make_topics(broker, plan, (target for target in targets if isinstance(target, Topic)), say)
-    span = Span(start=chosen.read_from, until=chosen.until, emit_from=chosen.start)
-    jobs = [job_of(plan, flow, settings, "history", span=span) for flow in plan.flows]
+
+    def jobs() -> list[Job]:
+        targets = (leaving.target for flow in plan.flows for leaving in flow.exits)
+        topics = (target for target in targets if isinstance(target, Topic))
+        make_topics(endpoints.broker(settings), plan, topics, say)
+        span = Span(start=chosen.read_from, until=chosen.until, emit_from=chosen.start)
+        return [job_of(plan, flow, settings, "history", span=span) for flow in plan.flows]
+
     return launch(plan, jobs, settings, mode="history", spark=spark, say=say, tell=tell)
 
 

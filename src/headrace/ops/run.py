@@ -27,7 +27,7 @@ from headrace.spark.job import Job
 from headrace.spark.profile import Profile
 from headrace.spark.running import Running
 from headrace.spark.session import Spark
-from headrace.spark.session import start as start_spark
+from headrace.spark.session import begin as begin_spark
 
 Say = Callable[[str], None]
 Tell = Callable[[FlowSnapshot], None]
@@ -93,16 +93,19 @@ def run(
     plan = build(app)
     for flow in plan.flows:  # before anything is asked whether it is there
         modes.check(flow, mode)
-    broker = endpoints.broker(settings)
     pace = duration(interval or settings.text(f"{mode}.interval"))
-    jobs = [job_of(plan, flow, settings, mode, twin=copy, pace=pace) for flow in plan.flows for copy in copies]
-    make_topics(broker, plan, app.topics, say)
-    if fresh:
-        for job in jobs:
-            job.checkpoint.remove()
-        if again := [e.target.label for job in jobs for e in job.flow.exits if not (e.stored and e.key)]:
-            say(f"begins anew: all rows of the log go to {', '.join(again)} once more, after those that are there")
-    return launch(plan, jobs, settings, mode=mode, spark=spark, say=say, tell=tell)
+
+    def jobs() -> list[Job]:
+        made = [job_of(plan, flow, settings, mode, twin=copy, pace=pace) for flow in plan.flows for copy in copies]
+        make_topics(endpoints.broker(settings), plan, app.topics, say)
+        if fresh:
+            for job in made:
+                job.checkpoint.remove()
+            if again := [e.target.label for job in made for e in job.flow.exits if not (e.stored and e.key)]:
+                say(f"begins anew: all rows of the log go to {', '.join(again)} once more, after those that are there")
+        return made
+
+    return launch(plan, jobs, settings, mode=mode, twin=min(copies), spark=spark, say=say, tell=tell)
 
 
 def job_of(plan: Plan, flow: Flow, settings: Settings, mode: Mode, *, twin: int = 1, **more: Any) -> Job:
@@ -113,12 +116,24 @@ def job_of(plan: Plan, flow: Flow, settings: Settings, mode: Mode, *, twin: int 
 
 
 def launch(
-    plan: Plan, jobs: list[Job], settings: Settings, *, mode: Mode, spark: Spark | None, say: Say, tell: Tell
+    plan: Plan,
+    prepare: Callable[[], list[Job]],
+    settings: Settings,
+    *,
+    mode: Mode,
+    twin: int = 1,
+    spark: Spark | None = None,
+    say: Say,
+    tell: Tell,
 ) -> AppRun:
-    """Starts the jobs of a plan, all or none."""
+    """Starts the jobs of a plan, all or none. Spark comes up while they and what they need are looked at."""
     with ExitStack() as undo:
-        taken = []
-        for job in jobs:  # what would be refused is, before a JVM is started for nothing
+        if spark is None:
+            name = twin_name(plan.app, twin)
+            coming = begin_spark(settings, profile=_PROFILE[mode], app_name=name, tell=say)
+            undo.callback(coming.give_up)
+        jobs, taken = prepare(), []
+        for job in jobs:
             held = job.checkpoint.open(job.flow)
             undo.callback(held.give_back)
             taken.append(held)
@@ -127,8 +142,7 @@ def launch(
                     store.open(job.id)
                 finally:
                     store.close()
-        name = twin_name(plan.app, min(job.twin for job in jobs))
-        began = spark or start_spark(settings, profile=_PROFILE[mode], app_name=name, tell=say)
+        began = coming.ready() if spark is None else spark
         running = AppRun(plan, began, owns_spark=spark is None)
         undo.callback(running.close)
         limits = growth_limits(settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -73,43 +74,68 @@ def class_path(ours: list[Path]) -> str:
     return os.pathsep.join([*map(str, ours), f"{pyspark_jars()}/*"])
 
 
-def launch(*, classpath: list[Path], options: list[str], log: Path) -> Gateway:
-    """Starts the JVM and connects; raises JvmEnded if it does not come up."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launched:
+    """A JVM on its way up: it takes a second or two until it can be spoken to, in which we may do other things."""
+
+    process: subprocess.Popen[bytes]
+    folder: Path
+    log: Path
+
+    def connect(self) -> Gateway:
+        """Waits for it; raises JvmEnded if it does not come up."""
+        told = _told(self.folder)
+        try:
+            while not told.exists():
+                if self.process.poll() is not None:
+                    raise JvmEnded
+                time.sleep(0.02)
+            with told.open("rb") as info:
+                gateway = Gateway(process=self.process, py4j=_connect(info), log=self.log)
+        except BaseException:
+            self.give_up()
+            raise
+        shutil.rmtree(self.folder)
+        return gateway
+
+    def give_up(self) -> None:
+        """Ends it at once; nothing was said to it yet."""
+        self.process.kill()
+        self.process.wait()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def launch(*, classpath: list[Path], options: list[str], log: Path) -> Launched:
+    """Starts the JVM."""
     log.parent.mkdir(parents=True, exist_ok=True)
     if log.exists() and log.stat().st_size > _LARGEST_LOG:
         log.replace(log.with_name(log.name + ".1"))
-    spark_home = pyspark_jars().parent
     logging = [f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}", f"-Dheadrace.log={log}"]
     command = [str(find_java()), "-cp", class_path(classpath), *SPARK_OPTIONS, *logging, *options]
     command += ["org.apache.spark.deploy.SparkSubmit", "pyspark-shell"]
-    with tempfile.TemporaryDirectory(prefix="headrace-gateway-") as folder, log.open("ab") as output:
-        told = Path(folder) / "connection"
-        environment = os.environ | {
-            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told),
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_HOME": str(spark_home),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_CONNECT_MODE": "0",
-        }
+    folder = Path(tempfile.mkdtemp(prefix="headrace-gateway-"))
+    environment = os.environ | {
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(_told(folder)),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_HOME": str(pyspark_jars().parent),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_CONNECT_MODE": "0",
+    }
+    with log.open("ab") as output:
         # The JVM reads stdin until it ends, then exits: so it ends with us, even by kill -9. A session of its own
         # keeps Ctrl-C, meant for us, from stopping it under our feet.
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=output, stderr=output, env=environment, start_new_session=True
         )
-        _as_patient_as_we_are(process.pid)
-        try:
-            while not told.exists():
-                if process.poll() is not None:
-                    raise JvmEnded
-                time.sleep(0.02)
-            with told.open("rb") as info:
-                return Gateway(process=process, py4j=_connect(info), log=log)
-        except BaseException:
-            process.kill()
-            process.wait()
-            if process.stdin is not None:
-                process.stdin.close()
-            raise
+    _as_patient_as_we_are(process.pid)
+    return Launched(process=process, folder=folder, log=log)
+
+
+def _told(folder: Path) -> Path:
+    """Where the JVM says how to reach it."""
+    return folder / "connection"
 
 
 def _as_patient_as_we_are(pid: int) -> None:

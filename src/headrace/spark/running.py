@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from headrace.base.duration import millis
 from headrace.base.errors import DeclarationError, FlowFailed, HeadraceError, RunError, StoreError
 from headrace.observe.snapshot import FlowSnapshot
 from headrace.spark import progress as progress_of
@@ -132,15 +133,15 @@ class Running:
         self._totals.forget_open()
         self._show(state="running", error="", next_try=None)
         try:
-            while not query.awaitTermination(POLL.total_seconds()):
-                self._look(query)
+            while (ended := self._watched(query)) is not None:
+                self._take_in(query, ended)
                 self._look_at(stores)
                 self._sizes.keep(datetime.now(UTC))
                 if (stand := tuple(one.state for one in policies)) != self.snapshot.policies:
                     self._show(policies=stand)
                 if self._stop.is_set():
                     query.stop()
-            self._look(query)
+            self._take_in(query, self.spark.jvm.Watch.ended(query._jsq, self._batch))
             return None
         except Exception as broken:  # whatever ended the query: Spark's many kinds
             return stores.error or translate(broken, self.spark.log, alive=self.spark.healthy())
@@ -150,17 +151,18 @@ class Running:
                 if query.isActive:
                     query.stop()
 
-    def _look(self, query: Any) -> None:
-        """Takes in every batch that has ended since the last look."""
-        last = query.lastProgress
-        if last is None or not self._is_new(last):
+    def _watched(self, query: Any) -> str | None:
+        """Which batches have ended since the last look; None when the query has."""
+        ended: str | None = self.spark.jvm.Watch.look(query._jsq, self._batch, millis(POLL))
+        return ended
+
+    def _take_in(self, query: Any, ended: str) -> None:
+        if not (batches := json.loads(ended)):
             return
-        # Spark gives the last hundred as text each time: asked for only if some ended unseen.
-        fresh = [last] if last.batchId == self._batch + 1 else [p for p in query.recentProgress if self._is_new(p)]
-        self._batch = fresh[-1].batchId
+        self._batch = batches[-1]["batchId"]
         self._totals.take(self.spark.jvm.Counters.take(str(query.runId)), ended=self._batch)
-        for progress in fresh:
-            self._take(json.loads(progress.json))
+        for progress in batches:
+            self._take(progress)
 
     def _look_at(self, stores: Storing) -> None:
         """A store that takes long is shown: until it has the batch, nothing moves."""
@@ -170,10 +172,6 @@ class Running:
         error = f"{self.job.flow.stores[waits.store].target.label} has not taken batch {waits.batch}"
         behind = progress_of.measured(self.job.broker, self.snapshot.partitions)
         self._show(state="waiting", error=error, since=self.snapshot.since or waits.since, partitions=behind)
-
-    def _is_new(self, progress: Any) -> bool:
-        """Of a batch that ran: a query with nothing to do tells the number of its next one now and then."""
-        return progress.batchId > self._batch and "addBatch" in progress.durationMs
 
     def _take(self, progress: dict[str, Any]) -> None:
         source = progress["sources"][0] if progress["sources"] else {}

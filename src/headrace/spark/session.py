@@ -18,7 +18,7 @@ from typing import Any, Self
 from headrace.base.errors import UsageError
 from headrace.base.settings import Settings
 from headrace.spark import archive
-from headrace.spark.gateway import Gateway, JvmEnded, launch
+from headrace.spark.gateway import Gateway, JvmEnded, Launched, launch
 from headrace.spark.kernels import our_jars
 from headrace.spark.profile import Profile, jvm_options, spark_settings
 from headrace.spark.trouble import translate, translated
@@ -78,42 +78,63 @@ class Spark:
         self.stop()
 
 
-def start(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coming:
+    """A Spark on its way. Its JVM starts while this process does what comes before it."""
+
+    conf: dict[str, str]
+    launched: Launched
+
+    def ready(self) -> Spark:
+        """Waits for it. Raises in our words if it does not come."""
+        from pyspark import SparkContext
+
+        if SparkContext._active_spark_context is not None:
+            self.give_up()
+            raise UsageError("Spark is already running in this process", fix="use that one, or stop it first")
+        log = self.launched.log
+        try:
+            gateway = self.launched.connect()
+        except JvmEnded as ended:
+            raise translate(ended, log, alive=False) from None
+        try:
+            with translated(log):
+                session = _session(gateway, self.conf)
+                session._jvm.headrace.Lifeline.hold()
+        except BaseException:
+            gateway.close()
+            raise
+        return Spark(session=session, jvm=session._jvm.headrace, log=log, gateway=gateway)
+
+    def give_up(self) -> None:
+        self.launched.give_up()
+
+
+def begin(
     settings: Settings,
     *,
     profile: Profile = "live",
     app_name: str = "headrace",
     tell: Callable[[str], None] = jars.silent,
-) -> Spark:
-    """Starts Spark in a JVM of its own; one per process.
+) -> Coming:
+    """Lets Spark come up in a JVM of its own; one per process.
 
     Profiles: "live" for micro-batches and history, "realtime" for real-time mode, "test" starts fastest.
     """
-    from pyspark import SparkContext
-
-    if SparkContext._active_spark_context is not None:
-        raise UsageError("Spark is already running in this process", fix="use that one, or stop it first")
+    classpath = our_jars(settings.cache, tell=tell)
     conf = spark_settings(settings, profile)
     conf |= {"spark.app.name": app_name, "spark.local.dir": str(_scratch(settings.home / "spark" / "scratch"))}
-    classpath = our_jars(settings.cache, tell=tell)
-    log = settings.home / "logs" / f"spark-{app_name}.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
     if not conf["spark.master"].startswith("local"):
         conf["spark.jars"] = ",".join(map(str, classpath))  # executors on other machines have their own class path
     told = [*jvm_options(settings, profile), *archive.options(settings.cache, classpath)]
     tell(f"starting Spark ({conf['spark.master']})")
-    try:
-        gateway = launch(classpath=classpath, options=told, log=log)
-    except JvmEnded as ended:
-        raise translate(ended, log, alive=False) from None
-    try:
-        with translated(log):
-            session = _session(gateway, conf)
-            session._jvm.headrace.Lifeline.hold()
-    except BaseException:
-        gateway.close()
-        raise
-    return Spark(session=session, jvm=session._jvm.headrace, log=log, gateway=gateway)
+    log = settings.home / "logs" / f"spark-{app_name}.log"
+    return Coming(conf=conf, launched=launch(classpath=classpath, options=told, log=log))
+
+
+def start(settings: Settings, **chosen: Any) -> Spark:
+    """Starts Spark, as `begin` has it, and waits for it."""
+    return begin(settings, **chosen).ready()
 
 
 def _scratch(folder: Path) -> Path:

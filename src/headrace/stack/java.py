@@ -14,6 +14,7 @@ from headrace.base.errors import JavaMissing
 
 OLDEST = 17
 Prefer = Literal["system", "wheel"]
+_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
@@ -47,8 +48,10 @@ def version(java: Path) -> int | None:
 @cache
 def release(java: Path) -> str:
     """What `java -version` says; nothing if it does not run."""
+    # With options in the environment it would speak of these first.
+    plain = {name: value for name, value in os.environ.items() if name not in _OPTIONS}
     try:
-        done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False, env=plain)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stderr + done.stdout if done.returncode == 0 else ""
