@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import psutil
 
 import headrace as hr
 
@@ -21,13 +25,14 @@ OFTEN, WITHIN = 3, 300.0
 _LOOK = 0.1
 _YIELDING = 10
 """How nice a job is that nobody waits for."""
+_CAP_SYS_NICE = 23
 
 
 @dataclass(slots=True)
 class Job:
     """`headrace words...` until it is stopped; what it says is in its log. In a session of its own: a Ctrl-C at the
     terminal is for us, we end it in order. Its stdin is a pipe that only we hold: it ends with us, even by kill -9. One
-    that `yields` gets the processor when others do not need it."""
+    that `yields` gets the processor when others do not need it, until it is told to `hurry`."""
 
     name: str
     words: Sequence[str]
@@ -52,16 +57,29 @@ class Job:
         if self.yields:
             os.setpriority(os.PRIO_PROCESS, self.process.pid, _YIELDING)
 
-    def until(self, word: str, times: int = 1) -> str:
-        """Waits until its log has a word so often; the line that has it first."""
+    def hurry(self) -> None:
+        """It has yielded long enough."""
+        self.yields = False
+        for one in (self.process.pid, *(child.pid for child in psutil.Process(self.process.pid).children(True))):
+            for thread in Path(f"/proc/{one}/task").iterdir():
+                with suppress(ProcessLookupError):  # it has ended
+                    os.setpriority(os.PRIO_PROCESS, int(thread.name), _nice(int(thread.name)) - _YIELDING)
+            with suppress(OSError):  # Linux can weigh sessions against each other; here it does not
+                Path(f"/proc/{one}/autogroup").write_text("0")
+
+    def until(self, word: str) -> str:
+        """Waits until its log has a word; the line that has it first."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
-            lines = [line for line in self.log.read_text(errors="replace").splitlines() if word in line]
-            if len(lines) >= times:
+            if lines := self.said(word):
                 return lines[0]
             self.check()
             time.sleep(_LOOK)
         raise hr.HeadraceError(f"{self.name} did not begin within {PATIENCE:.0f} s", why=f"see {self.log}")
+
+    def said(self, word: str) -> list[str]:
+        """The lines of its log that have a word."""
+        return [line for line in self.log.read_text(errors="replace").splitlines() if word in line]
 
     def check(self) -> None:
         """Raises with its last words if it has ended."""
@@ -95,3 +113,14 @@ class Job:
     def _untie(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()
+
+
+def may_hurry() -> bool:
+    """Whether this system lets us take the patience of a job back: Linux asks for CAP_SYS_NICE."""
+    status = Path("/proc/self/status")
+    found = status.exists() and re.search(r"^CapEff:\s*(\w+)$", status.read_text(), re.MULTILINE)
+    return bool(found) and bool(int(found[1], 16) & 1 << _CAP_SYS_NICE)
+
+
+def _nice(thread: int) -> int:
+    return os.getpriority(os.PRIO_PROCESS, thread)

@@ -31,6 +31,8 @@ HOUR = timedelta(minutes=1)
 """The hour of the batch job where somebody watches: the frauds there last seconds."""
 SETTLED = timedelta(seconds=15)
 """So old is a decision that is certainly in the lake."""
+WARM = 20
+"""So many decisions in time, one after the other, and the bank opens."""
 DECIDE = ("run", "decide", "--realtime", "--interval", "2 min", "--twin")
 RUNS = {
     "decide": (*DECIDE, "1"),
@@ -61,22 +63,22 @@ def run(rate: float, say: Say) -> None:
             say("published the rules and the model")
         started: dict[str, jobs.Job] = {}
 
-        def begin(name: str) -> None:
+        def begin(name: str, *, yields: bool) -> None:
             say(f"starting {' '.join(RUNS[name])}")
-            started[name] = jobs.Job(name, RUNS[name], home / "logs" / f"{name}.log", yields=name == "record")
+            started[name] = jobs.Job(name, RUNS[name], home / "logs" / f"{name}.log", yields=yields)
             undo.callback(started[name].stop)
 
         *at_once, later = RUNS
         for name in at_once:
-            begin(name)
+            begin(name, yields=name == "record")
         page = started["service"].until("page ").split()[-1]
         for name, word in (("decide", ": running"), ("record", ": running"), ("service", "ready")):
             started[name].until(word)
         at, key = urlsplit(page), page.rpartition("key=")[2]
         place = (at.hostname or "", at.port or 80, key)
-        say("waiting for the first decision")
-        _first_decision(Terminal(*place), started.values())
-        begin(later)  # until now the first had the processor for itself
+        say("waiting for the first decisions")
+        _first_decisions(Terminal(*place), started.values())
+        begin(later, yields=jobs.may_hurry())  # payments come already; a start would take both processors for itself
         say(_welcome(page, home, rate))
         stop = threading.Event()
         terminals = Terminals(*place)
@@ -89,6 +91,8 @@ def run(rate: float, say: Say) -> None:
             threading.Thread(target=work, daemon=True).start()
         try:
             while not stop.wait(1):
+                if started[later].yields and len(started[later].said(", batch ")) > 1:  # it has come to the payments
+                    started[later].hurry()
                 for job in started.values():
                     if job.keep():
                         say(f"{job.name} had ended, and is started again; see {job.log}")
@@ -97,19 +101,20 @@ def run(rate: float, say: Say) -> None:
     say("stopped; the data stays, and `make run` goes on where this left off")
 
 
-def _first_decision(terminal: Terminal, started: Collection[jobs.Job]) -> None:
-    """Until the flow answers in time: it starts cold, and has the customers to load."""
+def _first_decisions(terminal: Terminal, started: Collection[jobs.Job]) -> None:
+    """Until the flow answers in time, and again and again: it starts cold, and has the customers to load."""
     first = next(Traffic(SEED).live(lambda: datetime.now(UTC)))
-    while True:
+    in_a_row = 0
+    while in_a_row < WARM:
         now = datetime.now(UTC)
         hello = msgspec.structs.replace(
             first.payment, payment_id=f"hello-{letters(uuid4().hex)}", amount=hr.money("0.01"), at=now
         )
-        if terminal.ask(hello).get("degraded") is False:
-            return terminal.close()
+        in_a_row = in_a_row + 1 if terminal.ask(hello).get("degraded") is False else 0
         for job in started:
             job.check()
-        time.sleep(1)
+        time.sleep(0.1 if in_a_row else 1)
+    terminal.close()
 
 
 def _batch(client: Any, stop: threading.Event, say: Say) -> None:

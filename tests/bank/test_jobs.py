@@ -46,6 +46,17 @@ flow.stream(Tick, disorder="1 s").to(flow.topic("{topic}-out"))
 """
 
 
+@pytest.mark.skipif(not jobs.may_hurry(), reason="this system does not let us take patience back")
+def test_a_job_that_yielded_can_be_told_to_hurry(tmp_path: Path) -> None:
+    job = jobs.Job("help", ("tail", "nothing", "--follow"), tmp_path / "help.log", yields=True)
+    try:
+        assert os.getpriority(os.PRIO_PROCESS, job.process.pid) == 10
+        job.hurry()
+        assert {jobs._nice(int(thread.name)) for thread in Path(f"/proc/{job.process.pid}/task").iterdir()} == {0}
+    finally:
+        job.stop()
+
+
 def test_a_job_is_known_by_what_it_says_and_its_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADRACE__HOME", str(tmp_path / "home"))
     job = jobs.Job("settings", ("config", "--json"), tmp_path / "settings.log")
