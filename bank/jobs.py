@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,7 +23,6 @@ OFTEN, WITHIN = 3, 300.0
 _LOOK = 0.1
 _YIELDING = 10
 """How nice a job is that nobody waits for."""
-_CAP_SYS_NICE = 23
 
 
 @dataclass(slots=True)
@@ -58,14 +55,12 @@ class Job:
             os.setpriority(os.PRIO_PROCESS, self.process.pid, _YIELDING)
 
     def hurry(self) -> None:
-        """It has yielded long enough."""
+        """It has yielded long enough. Raises BlockingIOError if Linux wants to be asked again a little later."""
+        for child in psutil.Process(self.process.pid).children(recursive=True):
+            weight = Path(f"/proc/{child.pid}/autogroup")
+            if not weight.read_text().endswith("nice 0\n"):
+                weight.write_text("0")
         self.yields = False
-        for one in (self.process.pid, *(child.pid for child in psutil.Process(self.process.pid).children(True))):
-            for thread in Path(f"/proc/{one}/task").iterdir():
-                with suppress(ProcessLookupError):  # it has ended
-                    os.setpriority(os.PRIO_PROCESS, int(thread.name), _nice(int(thread.name)) - _YIELDING)
-            with suppress(OSError):  # Linux can weigh sessions against each other; here it does not
-                Path(f"/proc/{one}/autogroup").write_text("0")
 
     def until(self, word: str) -> str:
         """Waits until its log has a word; the line that has it first."""
@@ -116,11 +111,7 @@ class Job:
 
 
 def may_hurry() -> bool:
-    """Whether this system lets us take the patience of a job back: Linux asks for CAP_SYS_NICE."""
-    status = Path("/proc/self/status")
-    found = status.exists() and re.search(r"^CapEff:\s*(\w+)$", status.read_text(), re.MULTILINE)
-    return bool(found) and bool(int(found[1], 16) & 1 << _CAP_SYS_NICE)
-
-
-def _nice(thread: int) -> int:
-    return os.getpriority(os.PRIO_PROCESS, thread)
+    """Whether the patience of a job's JVM can be taken back: where Linux weighs sessions against each other. That of a
+    process cannot, without a privilege."""
+    weighs = Path("/proc/sys/kernel/sched_autogroup_enabled")
+    return weighs.exists() and weighs.read_text().strip() == "1"

@@ -26,9 +26,16 @@ PARENT = """
 import sys
 from pathlib import Path
 from bank import jobs
-job = jobs.Job("flow", ("run", "flow"), Path("flow.log"))
+import psutil
+job = jobs.Job("flow", ("run", "flow"), Path("flow.log"), yields=True)
 job.until(": running")
-print(job.process.pid, flush=True)
+(jvm, *_) = psutil.Process(job.process.pid).children()
+def patience():
+    return Path(f"/proc/{jvm.pid}/autogroup").read_text().split()[-1] if jobs.may_hurry() else "any"
+yielded = patience()
+if jobs.may_hurry():
+    job.hurry()
+print(job.process.pid, yielded, patience(), flush=True)
 sys.stdin.read()
 """
 
@@ -44,17 +51,6 @@ class Tick:
 flow = hr.App("flow")
 flow.stream(Tick, disorder="1 s").to(flow.topic("{topic}-out"))
 """
-
-
-@pytest.mark.skipif(not jobs.may_hurry(), reason="this system does not let us take patience back")
-def test_a_job_that_yielded_can_be_told_to_hurry(tmp_path: Path) -> None:
-    job = jobs.Job("help", ("tail", "nothing", "--follow"), tmp_path / "help.log", yields=True)
-    try:
-        assert os.getpriority(os.PRIO_PROCESS, job.process.pid) == 10
-        job.hurry()
-        assert {jobs._nice(int(thread.name)) for thread in Path(f"/proc/{job.process.pid}/task").iterdir()} == {0}
-    finally:
-        job.stop()
 
 
 def test_a_job_is_known_by_what_it_says_and_its_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +82,7 @@ def test_a_job_that_was_killed_is_started_again_until_it_happens_too_often(tmp_p
     job.stop()
 
 
-def test_a_job_ends_in_order_when_whoever_started_it_is_killed(
+def test_a_job_yields_until_it_may_hurry_and_ends_in_order_when_whoever_started_it_is_killed(
     broker: Broker, settings: Settings, topic: str, tmp_path: Path
 ) -> None:
     # given a flow with its JVM, started as `bank run` does
@@ -105,7 +101,9 @@ def test_a_job_ends_in_order_when_whoever_started_it_is_killed(
         [sys.executable, "-c", PARENT], cwd=tmp_path, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as parent:
         assert parent.stdout is not None
-        flow = int(parent.stdout.readline())
+        flow, *patience = parent.stdout.readline().decode().split()
+        flow = int(flow)
+        assert patience == (["10", "0"] if jobs.may_hurry() else ["any", "any"])
         jvm = int(jvm_of(flow))
         both = [guard.Note(pid, guard.birth(pid) or "", "", signal.SIGTERM) for pid in (flow, jvm)]
         # when the parent is killed
