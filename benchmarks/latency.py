@@ -60,8 +60,9 @@ def send(broker: Broker, topic: str, rate: int, stop: Connection) -> None:
     size = WINDOW // timedelta(microseconds=1)
     reached, n, began = 0, 0, time.perf_counter()
     while not stop.poll():
-        while (wait := began + n / rate - time.perf_counter()) > 0:
-            client.poll(min(wait, 0.001))
+        if (wait := began + n / rate - time.perf_counter()) > 0:
+            time.sleep(wait)  # the client's own poll counts whole milliseconds, and would spin for the rest
+        client.poll(0)
         key, partition, now = f"card-{n * 7919 % KEYS}", n % payments.PARTITIONS, time.time_ns() // 1000
         value = (
             f'{{"payment_id":"p-{n}","card_id":"{key}","terminal_id":"t-1","amount":"1.00","country":"DE",'
