@@ -1,6 +1,6 @@
 """One embedded stack for a whole run, started part by part when a test first asks; every test has its own topic.
 
-`make test` runs two processes side by side, each with a stack of its own; the tests of a file stay together.
+`make test` runs three processes side by side, each with a stack of its own; the tests of a file stay together.
 """
 
 from __future__ import annotations

@@ -14,7 +14,9 @@ from headrace.chaos.workload import Account, Transfer
 from headrace.log.broker import Broker
 from headrace.log.produce import Producer
 
-START = datetime(2026, 1, 1, tzinfo=UTC)
+START = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=2)
+"""Not long ago: a broker that is killed forgets producers whose records are dated more than 24 days back (docs/log.md),
+and takes what they repeat for new."""
 STEP = timedelta(milliseconds=10)
 """Event time between two transfers. It is not the clock's: an event's time is the same in every run of a seed."""
 LATE = timedelta(minutes=2)
