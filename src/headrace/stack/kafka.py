@@ -161,7 +161,7 @@ class Kafka(Part):
             "group.min.session.timeout.ms": 1000,
             # How long a dead broker is still counted on, and cannot come back. A lone one that was killed shall soon be
             # up again; but no broker shall be given up, and least of all by itself, when the machine is merely busy.
-            "broker.session.timeout.ms": 3000 if copies == 1 else 6000,
+            "broker.session.timeout.ms": 2500 if copies == 1 else 6000,
             "broker.heartbeat.interval.ms": 500 if copies == 1 else 1000,
             # A broker that crashed forgets producers whose newest record is dated longer ago than this, and takes what
             # they repeat for new. Records are dated by their events: as long as an int of milliseconds can say.
