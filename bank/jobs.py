@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -55,12 +56,13 @@ class Job:
             os.setpriority(os.PRIO_PROCESS, self.process.pid, _YIELDING)
 
     def hurry(self) -> None:
-        """It has yielded long enough. Raises BlockingIOError if Linux wants to be asked again a little later."""
-        for child in psutil.Process(self.process.pid).children(recursive=True):
-            weight = Path(f"/proc/{child.pid}/autogroup")
-            if not weight.read_text().endswith("nice 0\n"):
-                weight.write_text("0")
-        self.yields = False
+        """It has yielded long enough. It still does if it just ended, or if Linux wants to be asked again later."""
+        with suppress(OSError, psutil.Error):
+            for child in psutil.Process(self.process.pid).children(recursive=True):
+                weight = Path(f"/proc/{child.pid}/autogroup")
+                if not weight.read_text().endswith("nice 0\n"):
+                    weight.write_text("0")
+            self.yields = False
 
     def until(self, word: str) -> str:
         """Waits until its log has a word; the line that has it first."""

@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Collection
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -92,8 +92,7 @@ def run(rate: float, say: Say) -> None:
         try:
             while not stop.wait(1):
                 if started[later].yields and len(started[later].said(", batch ")) > 1:  # it has come to the payments
-                    with suppress(BlockingIOError):
-                        started[later].hurry()
+                    started[later].hurry()
                 for job in started.values():
                     if job.keep():
                         say(f"{job.name} had ended, and is started again; see {job.log}")
