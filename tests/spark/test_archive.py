@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -49,3 +50,12 @@ def test_without_one_or_with_one_that_does_not_fit_a_jvm_starts_as_well(
     told = archive.options(settings.cache, classpath)
 
     assert "shared objects file (top)" not in started([own, *classpath[1:]], *told)
+
+
+def test_jars_that_were_written_again_have_another(settings: Settings, classpath: list[Path], tmp_path: Path) -> None:
+    own = [Path(shutil.copy2(classpath[0], tmp_path)), *classpath[1:]]
+    before = archive._files(settings.cache, own)
+    os.utime(own[0], (1, 1))
+
+    assert archive._files(settings.cache, own)[0] == before[0]
+    assert archive._files(settings.cache, own)[1] != before[1]

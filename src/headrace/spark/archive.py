@@ -16,6 +16,7 @@ from headrace.spark.gateway import SPARK_OPTIONS, class_path
 from headrace.spark.kernels import alone, our_jars
 from headrace.spark.profile import spark_settings
 from headrace.stack import jars
+from headrace.stack.ivy import pyspark_jars
 from headrace.stack.java import find_java, release
 
 _KEPT = 3
@@ -69,9 +70,11 @@ def _ran(*words: str, made: Path, flag: str = "SharedArchiveFile") -> bool:
 
 
 def _files(cache: Path, classpath: list[Path]) -> tuple[Path, Path]:
-    """The archive of Java's own classes, and the one on top of it."""
+    """The archive of Java's own classes, and the one on top of it. Java refuses it once a jar was written anew, even
+    the same: so what was installed again has an archive of its own."""
     folder, java = cache / "classes", release(find_java())
-    return folder / f"{_hash(java)}.jsa", folder / f"{_hash(java + class_path(classpath))}-top.jsa"
+    written = [f"{jar} {jar.stat().st_mtime_ns}" for jar in (*classpath, *sorted(pyspark_jars().glob("*.jar")))]
+    return folder / f"{_hash(java)}.jsa", folder / f"{_hash(' '.join([java, *written]))}-top.jsa"
 
 
 def _hash(text: str) -> str:
