@@ -22,6 +22,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from rig import payments
+from rig.pace import paced
 from rig.table import Line, Table
 
 import headrace as hr
@@ -58,11 +59,10 @@ def send(broker: Broker, topic: str, rate: int, stop: Connection) -> None:
     frontiers = [0] * payments.PARTITIONS
     closed: dict[int, int] = {}
     size = WINDOW // timedelta(microseconds=1)
-    reached, n, began = 0, 0, time.perf_counter()
-    while not stop.poll():
-        if (wait := began + n / rate - time.perf_counter()) > 0:
-            time.sleep(wait)  # the client's own poll counts whole milliseconds, and would spin for the rest
-        client.poll(0)
+    reached = 0
+    for n in paced(client, rate):
+        if stop.poll():
+            break
         key, partition, now = f"card-{n * 7919 % KEYS}", n % payments.PARTITIONS, time.time_ns() // 1000
         value = (
             f'{{"payment_id":"p-{n}","card_id":"{key}","terminal_id":"t-1","amount":"1.00","country":"DE",'
@@ -75,7 +75,6 @@ def send(broker: Broker, topic: str, rate: int, stop: Connection) -> None:
             for end in range(reached + 1, min(frontiers) // size + 1) if reached else ():
                 closed[end * size] = now
             reached = min(frontiers) // size
-        n += 1
     client.flush()
     stop.recv()
     stop.send((dict(sent), closed))

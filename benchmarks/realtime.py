@@ -25,6 +25,7 @@ from typing import Any
 import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
 from rig import payments
+from rig.pace import paced
 from rig.table import Line, Table
 
 import headrace as hr
@@ -68,17 +69,14 @@ def declared() -> hr.App:
 def send(broker: Broker, rate: int, line: Connection) -> None:
     """A payment at a time, dated when it is sent, until the line is closed."""
     client = Producer(broker.config({"linger.ms": 0, "acks": "1", "partitioner": "murmur2_random"}))
-    n, began = 0, time.perf_counter()
-    while not line.poll():
-        if (wait := began + n / rate - time.perf_counter()) > 0:
-            time.sleep(wait)  # the client's own poll counts whole milliseconds, and would spin for the rest
-        client.poll(0)
+    for n in paced(client, rate):
+        if line.poll():
+            break
         key, now = f"card-{n * 7919 % KEYS}", time.time_ns() // 1000
         client.produce(
             SENT, f'{{"card_id":"{key}","amount":{n},"at":"{rfc3339(from_micros(now))}"}}', key,
             timestamp=now // 1000,
         )  # fmt: skip
-        n += 1
     client.flush()
 
 

@@ -18,7 +18,7 @@ START = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - t
 """Not long ago: a broker that is killed forgets producers whose records are dated more than 24 days back (docs/log.md),
 and takes what they repeat for new."""
 STEP = timedelta(milliseconds=10)
-"""Event time between two transfers. It is not the clock's: an event's time is the same in every run of a seed."""
+"""Event time between two transfers. It is not the clock's: on a day, every run of a seed has the same times."""
 LATE = timedelta(minutes=2)
 FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
 CARDS, ACCOUNTS, BRANCHES = 40, 200, 8
