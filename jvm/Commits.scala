@@ -11,8 +11,9 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.kafka.clients.producer.ProducerRecord
 import org.apache.kafka.common.TopicPartition
 
-/** The batch, and the run of a query that wrote it. */
-case class Token(batch: Long, run: String)
+/** The batch, the run of a query that wrote it, and a mark of its plan: copies of a checkpoint count on alike, and what
+  * they call the same batch holds other rows. "" in a flow's own token, and in those of earlier versions. */
+case class Token(batch: Long, run: String, plan: String = "")
 
 class Commits(topic: String, kafka: Map[String, String]) {
   import Commits._
@@ -37,7 +38,7 @@ class Commits(topic: String, kafka: Map[String, String]) {
   }
 
   def record(key: String, token: Token): ProducerRecord[Array[Byte], Array[Byte]] = {
-    val value = mapper.createObjectNode.put("batch", token.batch).put("run", token.run)
+    val value = mapper.createObjectNode.put("batch", token.batch).put("run", token.run).put("plan", token.plan)
     new ProducerRecord(topic, key.getBytes(UTF_8), mapper.writeValueAsBytes(value))
   }
 }
@@ -48,6 +49,6 @@ object Commits {
 
   private def parse(value: Array[Byte]): Token = {
     val o = mapper.readTree(value)
-    Token(o.get("batch").asLong, o.get("run").asText)
+    Token(o.get("batch").asLong, o.get("run").asText, o.path("plan").asText)
   }
 }

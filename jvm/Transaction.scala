@@ -7,7 +7,11 @@
   * known is a failed batch: the next run finds the token, or does not, and drops the batch's rows or writes them. */
 package headrace
 
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Path}
+import java.security.MessageDigest
 import java.time.Duration
+import java.util.HexFormat
 import java.util.concurrent.{ConcurrentHashMap, ExecutionException}
 import java.util.concurrent.atomic.AtomicReference
 
@@ -71,10 +75,14 @@ class Transaction(spec: SinkSpec, query: String, val run: String, val files: Opt
       val tokens = commits.read()
       // Long after this run was started, maybe: the first batch of a flow without records comes late.
       if (spec.known.exists(!_.contains(tokens.get(owner).fold("")(_.run)))) throw taken
-      committed = tokens.get(written).map(_.batch).getOrElse(Never)
-      // Its batches would be taken for those that were written, and hold other rows.
-      if (committed > spec.planned) throw new LogTrouble("state-behind",
-        s"the state of ${spec.id} ends with batch ${spec.planned}, and batch $committed was written")
+      tokens.get(written).foreach { last =>
+        committed = last.batch
+        // Its batches would be taken for those that were written, and hold other rows.
+        if (committed > spec.planned) throw new LogTrouble("state-behind",
+          s"the state of ${spec.id} ends with batch ${spec.planned}, and batch $committed was written")
+        if (last.plan.nonEmpty && plan(committed).exists(_ != last.plan)) throw new LogTrouble("state-behind",
+          s"the state of ${spec.id} has a batch $committed that is not the one that was written")
+      }
       claimed = tokens.get(tried).map(_.batch).getOrElse(Never)
       opened.beginTransaction()
       opened.send(commits.record(owner, Token(committed, run)), sent)
@@ -130,7 +138,7 @@ class Transaction(spec: SinkSpec, query: String, val run: String, val files: Opt
       Failpoint.reach(s"after-store/${spec.stores(store)}", number)(())
     }
     if (begun || staged.nonEmpty) {
-      within.send(commits.record(written, Token(number, run)), sent)
+      within.send(commits.record(written, Token(number, run, plan(number).getOrElse(""))), sent)
       Failpoint.reach("after-token", number)(producer.flush())
       producer.commitTransaction()
       committed = number
@@ -139,6 +147,15 @@ class Transaction(spec: SinkSpec, query: String, val run: String, val files: Opt
     files.foreach(_.remove(number))
     if (staged.nonEmpty) StoreCommits.tidy(spec.staged)
   })
+
+  /** A mark of what a batch was planned to read, and when: no two plans have the same. None if Spark has removed it. */
+  private def plan(number: Long): Option[String] = {
+    val file = Path.of(spec.plans, number.toString)
+    Option.when(Files.exists(file)) {
+      val source = Files.readAllLines(file).asScala.last // the lines before it are settings, which a rescale changes
+      HexFormat.of.formatHex(MessageDigest.getInstance("SHA-256").digest(source.getBytes(UTF_8)), 0, 8)
+    }
+  }
 
   /** A task failed. Were it run again, the transaction would hold its rows twice. */
   def spoil(): Unit = failure.compareAndSet(null, new KafkaException("a task of the batch failed"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import threading
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 import headrace as hr
-from headrace.base.errors import CommitsLost, Fenced, GuaranteeRefused
+from headrace.base.errors import CommitsLost, Fenced, GuaranteeRefused, StateBehind
 from headrace.base.settings import Settings
 from headrace.log import topics
 from headrace.log.broker import Broker
@@ -159,6 +160,28 @@ def test_state_that_begins_anew_writes_anew(spark: Spark, broker: Broker, topic:
     flowing.checkpoint.remove()
     flowing.history()
     assert [row["spent"] for row in flowing.rows(f"{topic}-out")] == [*range(5), *range(5)]
+
+
+def test_a_copy_of_the_state_that_went_its_own_way_writes_nothing(
+    spark: Spark, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    """Both have a batch of that number: the copy planned its own before the other was written."""
+    flowing = flowing_on(spark, broker, topic, tmp_path / "one")
+    event = flowing.event.cls
+    flowing.send(*visits(event, 0, 10))
+    flowing.history()
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    copied = Flowing(spark, broker, tmp_path / "two", flowing.app)
+    flowing.send(*visits(event, 10, 15))
+    broken(copied, "before-rows")
+    flowing.send(*visits(event, 15, 20))
+    flowing.history()
+
+    with pytest.raises(StateBehind, match=r"has a batch \d+ that is not the one"):
+        copied.history()
+    flowing.send(*visits(event, 20, 25))
+    flowing.history()
+    assert [row["spent"] for row in flowing.rows(f"{topic}-out")] == list(range(25))
 
 
 def test_a_topic_of_commits_that_was_deleted_stops_the_flow(

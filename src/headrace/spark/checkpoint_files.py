@@ -83,9 +83,13 @@ class SparkFiles:
 
     folder: Path
 
+    @property
+    def plans(self) -> Path:
+        return self.folder / "offsets"
+
     def planned(self) -> dict[int, Path]:
         """The log of planned batches, by number; Spark keeps the last hundred or so."""
-        return _numbered(self.folder / "offsets")
+        return _numbered(self.plans)
 
     def committed(self) -> dict[int, Path]:
         return _numbered(self.folder / "commits")

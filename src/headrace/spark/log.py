@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from headrace.spark.session import Spark
@@ -39,6 +40,7 @@ def commit_log(
     weaker: Mapping[str, str] | None = None,
     stores: Sequence[str] = (),
     staged: str = "",
+    plans: Path,
     planned: int,
     known: frozenset[str] | None = None,
 ) -> Any:
@@ -46,8 +48,8 @@ def commit_log(
 
     `id` names the flow to the broker; `commits` is the topic that keeps its last batch; `weaker` are the topics that
     ask for another guarantee. `stores` are the labels of stores that get rows too, by way of the folder `staged`; the
-    frame has the columns that jvm/CommitSink.scala names. `planned` is the newest batch that the checkpoint knows;
-    `known` are the runs that the flow may be taken from.
+    frame has the columns that jvm/CommitSink.scala names. `plans` is the folder of the checkpoint's plans, `planned`
+    its newest; `known` are the runs that the flow may be taken from.
     """
     spec = {
         "id": id,
@@ -55,6 +57,7 @@ def commit_log(
         "weaker": dict(weaker or {}),
         "stores": list(stores),
         "staged": staged,
+        "plans": str(plans),
         "planned": planned,
     } | ({} if known is None else {"known": sorted(known)})
     writer = writer.format(SINK).option("spec", json.dumps(spec))

@@ -43,16 +43,17 @@ def start(spark: Spark, job: Job, known: frozenset[str] | None = None) -> Any:
         writer = writer.option("checkpointLocation", home)
         roomy = client | {"max.request.size": str(ROOMY)}
         if job.commits:
-            commits = ensure_commits(job.broker, job.plan.app, job.checkpoint)
+            files = SparkFiles(folder=job.checkpoint.spark)
             writer = commit_log(
                 writer,
                 roomy,
                 id=job.id,
-                commits=commits,
+                commits=ensure_commits(job.broker, job.plan.app, job.checkpoint),
                 weaker=job.weaker,
                 stores=[store.target.label for store in job.flow.stores],
                 staged=str(job.checkpoint.staged),
-                planned=max(SparkFiles(folder=job.checkpoint.spark).planned(), default=-1),
+                plans=files.plans,
+                planned=max(files.planned(), default=-1),
                 known=known,
             )
         else:
