@@ -21,6 +21,7 @@ import headrace as hr
 from bank import jobs
 from bank.batch import Batch, Flag
 from bank.decide import decide
+from bank.events import Payment
 from bank.policy import policy
 from bank.sample import events
 from bank.terminals import Terminal, Terminals
@@ -77,9 +78,10 @@ def run(rate: float, say: Say) -> None:
         at, key = urlsplit(page), page.rpartition("key=")[2]
         place = (at.hostname or "", at.port or 80, key)
         say("waiting for the first decisions")
-        _first_decisions(Terminal(*place), started.values())
+        paid = next(Traffic(SEED).live(lambda: datetime.now(UTC))).payment
+        _first_decisions(Terminal(*place), paid, started.values())
         begin(later, yields=jobs.may_hurry())  # payments come already; a start would take both processors for itself
-        say(_welcome(page, home, rate))
+        say(_welcome(page, home, rate, paid))
         stop = threading.Event()
         terminals = Terminals(*place)
         undo.callback(terminals.close)
@@ -101,14 +103,13 @@ def run(rate: float, say: Say) -> None:
     say("stopped; the data stays, and `make run` goes on where this left off")
 
 
-def _first_decisions(terminal: Terminal, started: Collection[jobs.Job]) -> None:
+def _first_decisions(terminal: Terminal, like: Payment, started: Collection[jobs.Job]) -> None:
     """Until the flow answers in time, and again and again: it starts cold, and has the customers to load."""
-    first = next(Traffic(SEED).live(lambda: datetime.now(UTC)))
     in_a_row = 0
     while in_a_row < WARM:
         now = datetime.now(UTC)
         hello = msgspec.structs.replace(
-            first.payment, payment_id=f"hello-{letters(uuid4().hex)}", amount=hr.money("0.01"), at=now
+            like, payment_id=f"hello-{letters(uuid4().hex)}", amount=hr.money("0.01"), at=now
         )
         in_a_row = in_a_row + 1 if terminal.ask(hello).get("degraded") is False else 0
         for job in started:
@@ -150,9 +151,9 @@ def _headrace(*words: str) -> Any:
     return json.loads(ran.stdout or "null")
 
 
-def _welcome(page: str, home: Path, rate: float) -> str:
+def _welcome(page: str, home: Path, rate: float, paid: Payment) -> str:
+    """What to look at. The payment to try is made in Brazil, with a card that has just paid at home."""
     address = page.partition("/#")[0]
-    paid = Traffic(SEED).holders[0]
     body = (
         f'{{"payment_id": "mine-\'$(date +%s)\'", "card_id": "{paid.card_id}", "customer_id": "{paid.customer_id}", '
         f'"terminal_id": "br-00016", "amount": "950.00", "country": "BR", "lat": -23.55, "lon": -46.63, '

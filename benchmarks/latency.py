@@ -122,6 +122,7 @@ def measure(
         seen = progress[-1]["batchId"] if progress else -1
         # PySpark's own `recentProgress` takes thousands of calls, and a share of what is measured.
         progress.extend(json.loads(spark.jvm.Watch.ended(query._jsq, seen)))
+        spark.jvm.Counters.take(str(query.runId))  # as the runner does: what nobody takes piles up
         return int(progress[-1]["batchId"]) if progress else -1
 
     while take() < given.warm:
