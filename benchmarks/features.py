@@ -21,6 +21,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from statistics import median
+from typing import Any
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -73,7 +74,7 @@ def staged(folder: Path, output: Output, cards: range) -> Path:
     """The payments of cards as a flow's tasks leave them for the store."""
     chance = random.Random(cards.start)
     times = [NOW - timedelta(days=30) * chance.random() for _ in range(len(cards) * ROWS)]
-    given = {
+    given: dict[str, list[Any]] = {
         "card_id": [f"c{n}" for n in cards for _ in range(ROWS)],
         "payment_id": [f"p{cards.start * ROWS + n}" for n in range(len(times))],
         "amount": [hr.money(chance.randrange(1, 200)) for _ in times],

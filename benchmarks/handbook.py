@@ -101,7 +101,7 @@ class Data:
 
 def read(folder: Path, rows: int | None) -> Data:
     table = parquet.read_table(folder / "transactions.parquet").slice(0, rows)
-    of = lambda name: table[name].to_numpy()  # noqa: E731
+    of: Any = lambda name: table[name].to_numpy()  # noqa: E731
     return Data(
         of("TRANSACTION_ID").astype(np.int64),
         of("CUSTOMER_ID").astype(np.int64),

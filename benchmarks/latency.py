@@ -209,7 +209,7 @@ def show(table: Table, what: str, found: list[float], aim: int, progress: list[d
 
 
 def _mean(progress: list[dict[str, Any]], phase: str) -> float:
-    return sum(p["durationMs"].get(phase, 0) for p in progress) / max(len(progress), 1)
+    return float(sum(p["durationMs"].get(phase, 0) for p in progress)) / max(len(progress), 1)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,8 @@ def written(folder: Path, topic: str) -> Any:
 
 def once(broker: Broker, folder: Path, topic: str) -> None:
     writer = written(folder, topic).writeStream
-    run(commit_log(writer, java_client(broker), id=topic, commits=commits_topic("bench").name, planned=-1), folder)
+    commits = commits_topic("bench").name
+    run(commit_log(writer, java_client(broker), id=topic, commits=commits, plans=folder, planned=-1), folder)
 
 
 def least(broker: Broker, folder: Path, topic: str) -> None:

@@ -35,7 +35,7 @@ class Flink:
         return monotonic() - began, self._busy() - busy
 
     def _busy(self) -> float:
-        return sum(self.process.cpu_times()[:2])
+        return float(sum(self.process.cpu_times()[:2]))
 
 
 @contextmanager

@@ -20,5 +20,7 @@ def read_through(
     plan = build(app)
     make_topics(broker, plan, app.topics, lambda _: None)
     jobs = [job_of(plan, flow, settings, "history") for flow in plan.flows]
-    with launch(plan, jobs, settings, mode="history", spark=spark.session(), say=lambda _: None, tell=tell) as run:
+    with launch(
+        plan, lambda: jobs, settings, mode="history", spark=spark.session(), say=lambda _: None, tell=tell
+    ) as run:
         run.wait()

@@ -87,7 +87,7 @@ def _measured(work: Callable[..., Any], *arguments: Any) -> Spent:
 
 def _cpu() -> float:
     used = [psutil.Process().cpu_times(), psutil.Process(session().gateway.process.pid).cpu_times()]
-    return sum(one.user + one.system for one in used)
+    return float(sum(one.user + one.system for one in used))
 
 
 def _start_ours(settings: Settings) -> None:
@@ -97,7 +97,7 @@ def _start_ours(settings: Settings) -> None:
 def _start_stock(settings: Settings) -> None:
     log = settings.home / "logs" / "spark-stock.log"
     classpath = [kernels_jar(settings.cache), *stock_jars(settings.cache)]  # of the kernels: only the file system
-    gateway = launch(classpath=classpath, options=jvm_options(settings, "live"), log=log)
+    gateway = launch(classpath=classpath, options=jvm_options(settings, "live"), log=log).connect()
     conf = {name: value for name, value in spark_settings(settings, "live").items() if name not in _OURS_ONLY}
     scratch = settings.home / "spark" / "scratch-stock"
     made = _session(gateway, conf | {"spark.app.name": "stock", "spark.local.dir": str(scratch)})

@@ -50,6 +50,22 @@ def child(home: Path) -> subprocess.Popen[str]:
     )
 
 
+def test_a_plan_is_not_optimized_for_what_it_never_holds(spark: Spark) -> None:
+    excluded = {
+        rule.rpartition(".")[2] for rule in spark.session.conf.get("spark.sql.optimizer.excludedRules").split(",")
+    }
+    assert {"ReorderJoin", "DecimalAggregates", "RemoveRedundantAliases"} <= excluded
+    assert not {"ColumnPruning", "PushDownPredicates", "ConstantFolding", "ExtractPythonUDFs"} & excluded
+    few = spark.session.range(9).selectExpr("id", "id * 2 as twice").where("twice > 4").select("id")
+    assert [row.id for row in few.collect()] == list(range(3, 9))
+
+
+def test_counters_have_no_name(spark: Spark) -> None:
+    """Spark writes those that have one as text after every task, and all that they hold in it."""
+    counters = spark.jvm.Counters.open(spark.session._jsc.sc())
+    assert counters.name().isEmpty()
+
+
 def running(pid: int) -> bool:
     """A zombie has ended, whether or not somebody fetched its exit code."""
     try:

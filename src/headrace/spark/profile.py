@@ -30,6 +30,8 @@ _COMMON = {
     # The log source tells Spark the watermark (jvm/FrontierWatermark.scala) and asks itself for batches without rows.
     "spark.sql.extensions": "org.apache.spark.sql.headrace.HeadraceExtensions",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    # Every batch's plan is written as text for a page that is not served; this is the shortest way to write it.
+    "spark.sql.ui.explainMode": "simple",
     # Real-time mode's list of known operators has none of ours; what a plan may hold is checked before it is compiled.
     "spark.sql.streaming.realTimeMode.allowlistCheck": "false",
     # The streaming shuffle of real-time mode keeps rows up to 50 ms by default: 27 ms at p50 instead of 1.

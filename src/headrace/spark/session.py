@@ -101,6 +101,7 @@ class Coming:
             with translated(log):
                 session = _session(gateway, self.conf)
                 session._jvm.headrace.Lifeline.hold()
+                session._jvm.org.apache.spark.sql.headrace.Planning.shorten(session._jsparkSession)
         except BaseException:
             gateway.close()
             raise
