@@ -13,6 +13,7 @@ import argparse
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -148,11 +149,10 @@ def run(side: str, number: int, folder: Path) -> int:
     rows = files.withWatermark("at", "20 seconds")
     frame = kernel(here, rows, race) if side == "kernel" else native(rows, race)
     checkpoint = folder.with_name("checkpoint")
-    query = (
-        frame.writeStream.format("noop").outputMode("update" if side == "kernel" else "append")
-        .option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
-    )  # fmt: skip
-    query.awaitTermination()
+    writer = frame.writeStream.format("noop").outputMode("update" if side == "kernel" else "append")
+    with nullcontext() if side == "kernel" else spark.as_shipped(here):
+        query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+        query.awaitTermination()
     shutil.rmtree(checkpoint)
     return sum(p["sink"]["numOutputRows"] for p in query.recentProgress)
 

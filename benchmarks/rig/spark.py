@@ -51,6 +51,18 @@ def session() -> Spark:
 
 
 @contextmanager
+def as_shipped(spark: Spark) -> Iterator[None]:
+    """Queries that begin in here have every rule of Spark's optimizer: ours go without most (jvm/Planning.scala)."""
+    rules = "spark.sql.optimizer.excludedRules"
+    left_out = spark.session.conf.get(rules)
+    spark.session.conf.unset(rules)
+    try:
+        yield
+    finally:
+        spark.session.conf.set(rules, left_out)
+
+
+@contextmanager
 def ours(settings: Settings) -> Iterator[Worker]:
     with _worker(_start_ours, settings) as worker:
         yield worker
