@@ -168,7 +168,7 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--rate", type=int, default=1_000)
     asked.add_argument("--seconds", type=int, default=20)
-    asked.add_argument("--warm", type=int, default=500, help="batches before measuring begins: the JVM compiles")
+    asked.add_argument("--warm", type=int, default=1_000, help="batches before measuring begins: the JVM compiles")
     given = asked.parse_args()
     table = Table(
         f"live latency at {given.rate:,} events/s, {KEYS:,} keys, {payments.PARTITIONS} partitions, trigger 0"
