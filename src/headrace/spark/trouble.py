@@ -29,6 +29,7 @@ _FIXES = {
     "records-lost": "raise the retention of the topic; to go on without them, replay into a new version",
     "fenced": "keep one of the two drivers; run the other under another version",
     "state-behind": "it is a copy or a backup: go on with the newest state, or run as a new version and replay into it",
+    "disk-full": "free some space: the flow tries again, and goes on where it was",
     "transaction-expired": "the batch is tried again; if it stays so, it needs a faster machine",
     "function-failed": 'correct it, or say on_error="dead" to set such rows aside',
 }
