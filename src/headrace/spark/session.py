@@ -83,6 +83,7 @@ class Coming:
     """A Spark on its way. Its JVM starts while this process does what comes before it."""
 
     conf: dict[str, str]
+    profile: Profile
     launched: Launched
 
     def ready(self) -> Spark:
@@ -101,7 +102,8 @@ class Coming:
             with translated(log):
                 session = _session(gateway, self.conf)
                 session._jvm.headrace.Lifeline.hold()
-                session._jvm.org.apache.spark.sql.headrace.Planning.shorten(session._jsparkSession)
+                if self.profile != "realtime":  # planned once an interval, and what comes of it runs for every row
+                    session._jvm.org.apache.spark.sql.headrace.Planning.shorten(session._jsparkSession)
         except BaseException:
             gateway.close()
             raise
@@ -130,7 +132,7 @@ def begin(
     told = [*jvm_options(settings, profile), *archive.options(settings.cache, classpath)]
     tell(f"starting Spark ({conf['spark.master']})")
     log = settings.home / "logs" / f"spark-{app_name}.log"
-    return Coming(conf=conf, launched=launch(classpath=classpath, options=told, log=log))
+    return Coming(conf=conf, profile=profile, launched=launch(classpath=classpath, options=told, log=log))
 
 
 def start(settings: Settings, **chosen: Any) -> Spark:
