@@ -20,8 +20,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /** `id` names the flow, to the broker and in the topic of commits. `weaker`: the guarantee of topics that are written
   * at-least-once or at-most-once; all others, and dead letters with them, exactly-once. `stores`: their labels, in the
-  * order they are committed in; `staged`: the folder of their rows. `plans`: the folder of the
-  * checkpoint's plans; `planned`: the newest that was in it when the run was started. `known`: runs that the flow may be taken from; None: from whoever has it. */
+  * order they are committed in; `staged`: the folder of their rows. `plans`: the folder of the checkpoint's
+  * plans; `planned`: the newest that was in it when the run was started. `known`: runs that the flow may be taken from;
+  * None: from whoever has it. */
 case class SinkSpec(id: String, commits: String, weaker: Map[String, String], stores: Seq[String], staged: String,
     plans: String, planned: Long, known: Option[Set[String]], kafka: Map[String, String])
 

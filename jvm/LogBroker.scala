@@ -14,6 +14,11 @@ import org.apache.kafka.common.errors.{InterruptException, TimeoutException, Unk
 /** A failure that Python names: the code is that of a class in `headrace.base.errors`. */
 class LogTrouble(code: String, what: String) extends IllegalStateException(s"[headrace:$code] $what")
 
+object LogTrouble {
+  /** An error, what caused it, and so on. */
+  def causes(e: Throwable): Iterator[Throwable] = Iterator.iterate(e)(_.getCause).takeWhile(_ != null)
+}
+
 /** The topics as they are now: the id of each, and all partitions. */
 case class Topics(ids: Map[String, String], places: Seq[Place])
 

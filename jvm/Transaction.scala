@@ -187,7 +187,7 @@ class Transaction(spec: SinkSpec, query: String, val run: String, val files: Opt
       case e: ExecutionException => throw trouble(e.getCause)
     }
 
-  private def trouble(e: Throwable): Throwable = causes(e).collectFirst {
+  private def trouble(e: Throwable): Throwable = LogTrouble.causes(e).collectFirst {
     case _: ProducerFencedException | _: InvalidProducerEpochException | _: InvalidTxnStateException => lost(e)
     case large: RecordTooLargeException => LogSink.trouble(large)
   }.getOrElse(LogSink.trouble(e))
@@ -213,8 +213,6 @@ object Transaction {
   private val Never = -1L
   private val AtLeastOnce = "at-least-once"
   private val AtMostOnce = "at-most-once"
-
-  private def causes(e: Throwable): Iterator[Throwable] = Iterator.iterate(e)(_.getCause).takeWhile(_ != null)
 }
 
 /** The transactions of this JVM's queries, by run; tasks find theirs here, and it ends with the query. */

@@ -13,11 +13,9 @@ object Watch {
 
   /** A full disk breaks many things, and Spark says which it was: state that cannot be loaded looks like damage then. */
   def told(e: Throwable): Throwable =
-    if (causes(e).exists(cause => String.valueOf(cause.getMessage).contains(DiskFull)))
+    if (LogTrouble.causes(e).exists(cause => String.valueOf(cause.getMessage).contains(DiskFull)))
       new LogTrouble("disk-full", "state or scratch files cannot be written: the disk is full").initCause(e)
     else e
-
-  private def causes(e: Throwable): Iterator[Throwable] = Iterator.iterate(e)(_.getCause).takeWhile(_ != null)
 
   /** A query with nothing to do tells the number of its next batch now and then: only those that ran count. */
   def ended(query: StreamingQuery, seen: Long): String =

@@ -19,7 +19,7 @@ import psutil
 from headrace.base.settings import Settings
 from headrace.spark.gateway import launch
 from headrace.spark.kernels import kernels_jar
-from headrace.spark.profile import jvm_options, spark_settings
+from headrace.spark.profile import EXCLUDED_RULES, jvm_options, spark_settings
 from headrace.spark.session import Spark, _session, start
 from headrace.stack import ivy
 
@@ -53,13 +53,12 @@ def session() -> Spark:
 @contextmanager
 def as_shipped(spark: Spark) -> Iterator[None]:
     """Queries that begin in here have every rule of Spark's optimizer: ours go without most (jvm/Planning.scala)."""
-    rules = "spark.sql.optimizer.excludedRules"
-    left_out = spark.session.conf.get(rules)
-    spark.session.conf.unset(rules)
+    left_out = spark.session.conf.get(EXCLUDED_RULES)
+    spark.session.conf.unset(EXCLUDED_RULES)
     try:
         yield
     finally:
-        spark.session.conf.set(rules, left_out)
+        spark.session.conf.set(EXCLUDED_RULES, left_out)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from headrace.base.errors import SparkFailed, UsageError
 from headrace.base.settings import Settings
 from headrace.spark.gateway import launch
 from headrace.spark.kernels import our_jars
-from headrace.spark.profile import spark_settings
+from headrace.spark.profile import EXCLUDED_RULES, spark_settings
 from headrace.spark.session import Spark, _scratch, probe, start
 from headrace.spark.trouble import translated
 
@@ -51,9 +51,7 @@ def child(home: Path) -> subprocess.Popen[str]:
 
 
 def test_a_plan_is_not_optimized_for_what_it_never_holds(spark: Spark) -> None:
-    excluded = {
-        rule.rpartition(".")[2] for rule in spark.session.conf.get("spark.sql.optimizer.excludedRules").split(",")
-    }
+    excluded = {rule.rpartition(".")[2] for rule in spark.session.conf.get(EXCLUDED_RULES).split(",")}
     assert {"ReorderJoin", "DecimalAggregates", "RemoveRedundantAliases"} <= excluded
     assert not {"ColumnPruning", "PushDownPredicates", "ConstantFolding", "ExtractPythonUDFs"} & excluded
     few = spark.session.range(9).selectExpr("id", "id * 2 as twice").where("twice > 4").select("id")

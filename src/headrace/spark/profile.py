@@ -9,6 +9,8 @@ from headrace.base.settings import Settings
 
 Profile = Literal["live", "realtime", "test"]
 
+EXCLUDED_RULES = "spark.sql.optimizer.excludedRules"
+"""Where no profile says it, jvm/Planning.scala does."""
 _COMMON = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -45,7 +47,7 @@ REALTIME = {
     "spark.python.unix.domain.socket.enabled": "true",
     # A plan is optimized anew for every interval, while rows wait. Projections that are merged into one repeat what
     # several columns use: for a flow of thirty figures a minute instead of seconds. One row more costs little.
-    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.CollapseProject",
+    EXCLUDED_RULES: "org.apache.spark.sql.catalyst.optimizer.CollapseProject",
 }
 # What Spark generates from long expressions has methods that the JVM would never compile, only interpret.
 _LONG_METHODS = "-XX:-DontCompileHugeMethods"

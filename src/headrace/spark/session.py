@@ -20,7 +20,7 @@ from headrace.base.settings import Settings
 from headrace.spark import archive
 from headrace.spark.gateway import Gateway, JvmEnded, Launched, launch
 from headrace.spark.kernels import our_jars
-from headrace.spark.profile import Profile, jvm_options, spark_settings
+from headrace.spark.profile import EXCLUDED_RULES, Profile, jvm_options, spark_settings
 from headrace.spark.trouble import translate, translated
 from headrace.stack import jars
 
@@ -83,7 +83,6 @@ class Coming:
     """A Spark on its way. Its JVM starts while this process does what comes before it."""
 
     conf: dict[str, str]
-    profile: Profile
     launched: Launched
 
     def ready(self) -> Spark:
@@ -102,7 +101,7 @@ class Coming:
             with translated(log):
                 session = _session(gateway, self.conf)
                 session._jvm.headrace.Lifeline.hold()
-                if self.profile != "realtime":  # planned once an interval, and what comes of it runs for every row
+                if EXCLUDED_RULES not in self.conf:  # a profile that chose its own keeps them
                     session._jvm.org.apache.spark.sql.headrace.Planning.shorten(session._jsparkSession)
         except BaseException:
             gateway.close()
@@ -132,7 +131,7 @@ def begin(
     told = [*jvm_options(settings, profile), *archive.options(settings.cache, classpath)]
     tell(f"starting Spark ({conf['spark.master']})")
     log = settings.home / "logs" / f"spark-{app_name}.log"
-    return Coming(conf=conf, profile=profile, launched=launch(classpath=classpath, options=told, log=log))
+    return Coming(conf=conf, launched=launch(classpath=classpath, options=told, log=log))
 
 
 def start(settings: Settings, **chosen: Any) -> Spark:
