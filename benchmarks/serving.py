@@ -42,6 +42,7 @@ from bank.traffic import Traffic  # noqa: E402
 
 RAW = "decisions.raw"
 WARM = timedelta(seconds=5)
+TOLD = timedelta(seconds=10)
 APP = f"""
 import headrace as hr
 from bank.events import Payment
@@ -88,6 +89,7 @@ class Load:
     async def run(self, rate: int, lasts: timedelta) -> Seen:
         traffic, seen = Traffic().live(lambda: datetime.now(UTC)), Seen()
         begun, waiting = perf_counter(), set()
+        told = asyncio.create_task(self._progress(seen))
         for n in range(int(rate * lasts.total_seconds())):
             due = begun + n / rate
             while (wait := due - perf_counter()) > 0:
@@ -97,7 +99,17 @@ class Load:
             waiting.add(call)
             call.add_done_callback(waiting.discard)
         await asyncio.gather(*waiting)
+        told.cancel()
         return seen
+
+    async def _progress(self, seen: Seen) -> None:
+        """A line for every ten seconds: a mean over minutes would not show a stall."""
+        while True:
+            before, degraded = len(seen.took), seen.kinds["degraded"]
+            await asyncio.sleep(TOLD.total_seconds())
+            took, degraded = seen.took[before:] or [0.0], seen.kinds["degraded"] - degraded
+            told = f"p50 {quantile(took, 0.5):.1f} ms, p99 {quantile(took, 0.99):.1f} ms, {degraded:,} degraded"
+            print(f"{datetime.now(UTC):%H:%M:%S} {len(seen.took) - before:,} answers, {told}", file=sys.stderr)
 
     async def _call(self, payment: Payment, due: float, seen: Seen) -> None:
         body = msgspec.json.encode(payment)

@@ -12,11 +12,12 @@ object Planning {
   private val Useful = Set("BooleanSimplification", "CollapseProject", "ColumnPruning", "ConstantFolding", "LikeSimplification",
     "OptimizeIn", "PushDownPredicates", "RemoveNoopOperators", "SimplifyCasts", "SimplifyExtractValueOps")
 
-  /** Leaves only the useful rules, and those that Spark must have. */
+  /** Leaves only the useful rules, and those that Spark must have; without those that are excluded already. */
   def shorten(session: SparkSession): Unit = {
     val optimizer = session.sessionState.optimizer
     val rules = optimizer.defaultBatches.flatMap(_.rules.map(_.ruleName)).distinct
     val needless = rules.filterNot(rule => optimizer.nonExcludableRules.contains(rule) || Useful.contains(rule.stripPrefix(Optimizer)))
-    session.conf.set(Excluded, needless.mkString(","))
+    val chosen = session.conf.getOption(Excluded).toSeq.flatMap(_.split(","))
+    session.conf.set(Excluded, (chosen ++ needless).distinct.mkString(","))
   }
 }

@@ -10,7 +10,7 @@ from headrace.base.settings import Settings
 Profile = Literal["live", "realtime", "test"]
 
 EXCLUDED_RULES = "spark.sql.optimizer.excludedRules"
-"""Where no profile says it, jvm/Planning.scala does."""
+"""Besides those that jvm/Planning.scala leaves out."""
 _COMMON = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -36,9 +36,11 @@ _COMMON = {
     "spark.sql.ui.explainMode": "simple",
     # Real-time mode's list of known operators has none of ours; what a plan may hold is checked before it is compiled.
     "spark.sql.streaming.realTimeMode.allowlistCheck": "false",
-    # The streaming shuffle of real-time mode keeps rows up to 50 ms by default: 27 ms at p50 instead of 1.
-    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",
 }
+# The shuffle of real-time mode: inside one process from hand to hand, between several by Spark's own, which would keep
+# rows for up to 50 ms.
+_NEAR = {"spark.shuffle.manager.incremental": "org.apache.spark.shuffle.headrace.HandOver"}
+_FAR = {"spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1"}
 # A Python function on the real-time path needs every one of these, the list above off, and `useArrow=False`.
 REALTIME = {
     "spark.python.udf.pipelined.enabled": "true",
@@ -72,7 +74,9 @@ def spark_settings(settings: Settings, profile: Profile) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(settings.home / "spark" / "warehouse"),
     }
     if master.startswith("local"):
-        found |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        found |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"} | _NEAR
+    else:
+        found |= _FAR
     return found | (REALTIME if profile == "realtime" else {})
 
 

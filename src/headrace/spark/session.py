@@ -20,7 +20,7 @@ from headrace.base.settings import Settings
 from headrace.spark import archive
 from headrace.spark.gateway import Gateway, JvmEnded, Launched, launch
 from headrace.spark.kernels import our_jars
-from headrace.spark.profile import EXCLUDED_RULES, Profile, jvm_options, spark_settings
+from headrace.spark.profile import Profile, jvm_options, spark_settings
 from headrace.spark.trouble import translate, translated
 from headrace.stack import jars
 
@@ -101,8 +101,7 @@ class Coming:
             with translated(log):
                 session = _session(gateway, self.conf)
                 session._jvm.headrace.Lifeline.hold()
-                if EXCLUDED_RULES not in self.conf:  # a profile that chose its own keeps them
-                    session._jvm.org.apache.spark.sql.headrace.Planning.shorten(session._jsparkSession)
+                session._jvm.org.apache.spark.sql.headrace.Planning.shorten(session._jsparkSession)
         except BaseException:
             gateway.close()
             raise

@@ -159,10 +159,10 @@ class Kafka(Part):
             # Groups form at once, and may notice a dead member within a second if they ask for it.
             "group.initial.rebalance.delay.ms": 0,
             "group.min.session.timeout.ms": 1000,
-            # How long a dead broker is still counted on, and cannot come back. A lone one that was killed shall soon be
-            # up again; but no broker shall be given up, and least of all by itself, when the machine is merely busy.
-            "broker.session.timeout.ms": 2500 if copies == 1 else 6000,
-            "broker.heartbeat.interval.ms": 500 if copies == 1 else 1000,
+            # How long a dead broker is still counted on, and cannot come back. Of three, another takes over after it; a
+            # lone one that gives itself up because the machine was busy takes all down with it for half a minute.
+            "broker.session.timeout.ms": 9000 if copies == 1 else 6000,
+            "broker.heartbeat.interval.ms": 1000,
             # A broker that crashed forgets producers whose newest record is dated longer ago than this, and takes what
             # they repeat for new. Records are dated by their events: as long as an int of milliseconds can say.
             "producer.id.expiration.ms": 2**31 - 1,
