@@ -39,6 +39,12 @@ def test_status_and_up_show_every_part_and_no_password(headrace: Headrace, stack
     assert password not in again.out + again.err + msgspec.json.encode(rows).decode()
 
 
+def test_a_broker_needs_some_patience(headrace: Headrace) -> None:
+    said = headrace("--set", "kafka.patience=100 ms", "up")
+    assert said.code != 0
+    assert "kafka.patience = '100 ms' is too short" in said.err
+
+
 def test_up_makes_the_topics_of_the_apps(headrace: Headrace, stack: Addresses, orders: str, broker: Broker) -> None:
     topics.delete(broker, orders)
     said = headrace("up")

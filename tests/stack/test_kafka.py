@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,19 @@ def test_three_brokers_hold_every_record_three_times_and_outlive_one(tmp_path: P
         with pytest.raises(BadSetting, match=r"has 3 broker\(s\), not 1") as caught:
             stack.up(home, cache, parts=("kafka",))
         assert "HEADRACE__HOME" in caught.value.fix
+    finally:
+        stack.down(home)
+
+
+def test_a_lone_broker_has_the_patience_it_is_given(tmp_path: Path, cache: Path) -> None:
+    home = tmp_path / "home"
+    try:
+        addresses = stack.up(home, cache, parts=("kafka",), patience=timedelta(seconds=9))
+        resource = ConfigResource(ResourceType.BROKER, "1")
+        admin = AdminClient({"bootstrap.servers": addresses.kafka, **QUIET})
+        said = admin.describe_configs([resource])[resource].result()
+        assert said["broker.session.timeout.ms"].value == "9000"
+        assert said["broker.heartbeat.interval.ms"].value == "1800"
     finally:
         stack.down(home)
 

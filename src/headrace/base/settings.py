@@ -42,6 +42,7 @@ KNOWN: tuple[Setting, ...] = (
     Setting("kafka.key_file", "", "PEM file of the client key"),
     Setting("kafka.key_password", "", "password of the client key", secret=True),
     Setting("kafka.brokers", 1, "brokers of the embedded Kafka: 1, or 3 for a replicated cluster"),
+    Setting("kafka.patience", "2.5 s", "how long a lone embedded broker may be too busy to say that it lives"),
     Setting("kafka.partitions", 4, "partitions of topics that Headrace makes"),
     Setting("postgres.url", "", "postgresql://... of your own PostgreSQL; empty: the embedded one", secret=True),
     Setting("redis.url", "", "redis://... of your own Redis; empty: the embedded one", secret=True),

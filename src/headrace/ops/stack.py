@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import get_args
 
-from headrace.base.errors import PartFailed, UsageError
+from headrace.base.duration import duration
+from headrace.base.errors import BadSetting, PartFailed, UsageError
 from headrace.base.settings import Settings
 from headrace.log.broker import Broker
 from headrace.observe.part import PartView, State
@@ -16,6 +18,7 @@ from headrace.stack.jars import Progress, silent
 
 Tell = Callable[[str], None]
 CONNECT = "connect"
+LEAST_PATIENCE = timedelta(seconds=1)
 SAYS = {"silent": "does not answer", "refused": "does not let us in"}
 
 
@@ -41,6 +44,7 @@ def up(
             settings.home,
             settings.cache,
             brokers=settings.number("kafka.brokers") if brokers is None else brokers,
+            patience=_patience(settings),
             parts=parts,
             foreground=foreground,
             tell=tell,
@@ -55,6 +59,17 @@ def up(
                 fix=own_fix(part),
             )
     return found
+
+
+def _patience(settings: Settings) -> timedelta:
+    given = duration(settings.text("kafka.patience"))
+    if given < LEAST_PATIENCE:
+        raise BadSetting(
+            f"kafka.patience = {settings.text('kafka.patience')!r} is too short",
+            why="a broker says five times in it that it lives",
+            fix="1 s or more",
+        )
+    return given
 
 
 def down(settings: Settings, *, tell: Tell = silent) -> list[str]:

@@ -7,15 +7,20 @@ import shutil
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import ClassVar
 
+from headrace.base.duration import millis
 from headrace.base.errors import BadSetting
 from headrace.stack import failure, jvm, kafka_wire
 from headrace.stack.jvm import Fetch
 from headrace.stack.part import LOOPBACK, Part, Run
 
 _HEAP = "256m"
+PATIENCE = timedelta(seconds=2.5)
+"""How long a lone broker may be silent before it is given up, by itself: after a kill it can come back no sooner, and
+on a machine so busy that it is silent for longer, it takes all down with it for half a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,7 @@ class Kafka(Part):
     controllers: tuple[int, ...]  # the controllers' ports of the whole cluster, by node
     fetch: Fetch
     door: int = 0  # the port at which clients are told to come, where something stands in front; 0: its own
+    patience: timedelta = PATIENCE
 
     corrupt: ClassVar[tuple[str, ...]] = (
         "meta.properties",
@@ -159,10 +165,9 @@ class Kafka(Part):
             # Groups form at once, and may notice a dead member within a second if they ask for it.
             "group.initial.rebalance.delay.ms": 0,
             "group.min.session.timeout.ms": 1000,
-            # How long a dead broker is still counted on, and cannot come back. Of three, another takes over after it; a
-            # lone one that gives itself up because the machine was busy takes all down with it for half a minute.
-            "broker.session.timeout.ms": 9000 if copies == 1 else 6000,
-            "broker.heartbeat.interval.ms": 1000,
+            # How long a dead broker is still counted on, and cannot come back. Of three, another takes over after it.
+            "broker.session.timeout.ms": millis(self.patience) if copies == 1 else 6000,
+            "broker.heartbeat.interval.ms": millis(self.patience) // 5 if copies == 1 else 1000,
             # A broker that crashed forgets producers whose newest record is dated longer ago than this, and takes what
             # they repeat for new. Records are dated by their events: as long as an int of milliseconds can say.
             "producer.id.expiration.ms": 2**31 - 1,

@@ -60,6 +60,7 @@ def up(
     cache: Path,
     *,
     brokers: int = 1,
+    patience: timedelta = kafka.PATIENCE,
     parts: Sequence[str] = USUAL,
     foreground: bool = False,
     fixed_ports: Mapping[str, int] | None = None,
@@ -72,7 +73,7 @@ def up(
     `foreground` ties what this call starts to this process: it ends when the process ends, even by kill -9. Parts that
     ran before stay as they are. `fixed_ports` are by name of the part; the others are found and remembered. `door` is a
     port in front of a lone broker, to which it sends its clients. If one part fails, those that this call started are
-    stopped again.
+    stopped again. `patience` is with a lone broker (kafka.PATIENCE).
     """
     unknown = set(parts) - set(ALL)
     if unknown:
@@ -91,7 +92,7 @@ def up(
         for tries_left in reversed(range(_TRIES)):
             chosen = _choose_ports(home, cluster, missing, fixed_ports or {}, tell)
             fetch = partial(jars.fetch, cache=cache, tell=tell, progress=progress)
-            made = _make(home, parts, cluster, chosen, door, fetch)
+            made = _make(home, parts, cluster, chosen, door, patience, fetch)
             try:
                 _start(process.Supervisor(owner=owner, cancelled=threading.Event(), tell=tell), made)
                 break
@@ -156,7 +157,13 @@ def _choose_ports(
 
 
 def _make(
-    home: Path, parts: Collection[str], cluster: Cluster | None, known: Mapping[str, int], door: int, fetch: Fetch
+    home: Path,
+    parts: Collection[str],
+    cluster: Cluster | None,
+    known: Mapping[str, int],
+    door: int,
+    patience: timedelta,
+    fetch: Fetch,
 ) -> list[Part]:
     made: list[Part] = []
     if "postgres" in parts:
@@ -178,6 +185,7 @@ def _make(
                 controllers=controllers,
                 fetch=fetch,
                 door=door,
+                patience=patience,
             )
         )
     if "connect" in parts:
