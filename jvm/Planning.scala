@@ -12,12 +12,12 @@ object Planning {
   private val Useful = Set("BooleanSimplification", "CollapseProject", "ColumnPruning", "ConstantFolding", "LikeSimplification",
     "OptimizeIn", "PushDownPredicates", "RemoveNoopOperators", "SimplifyCasts", "SimplifyExtractValueOps")
 
-  /** Leaves only the useful rules, and those that Spark must have; without those that are excluded already. */
+  /** Leaves only the useful rules, less what the session excludes already, and those that Spark must have. */
   def shorten(session: SparkSession): Unit = {
     val optimizer = session.sessionState.optimizer
     val rules = optimizer.defaultBatches.flatMap(_.rules.map(_.ruleName)).distinct
     val needless = rules.filterNot(rule => optimizer.nonExcludableRules.contains(rule) || Useful.contains(rule.stripPrefix(Optimizer)))
-    val chosen = session.conf.getOption(Excluded).toSeq.flatMap(_.split(","))
-    session.conf.set(Excluded, (chosen ++ needless).distinct.mkString(","))
+    val before = session.conf.getOption(Excluded).toSeq
+    session.conf.set(Excluded, (before ++ needless).mkString(","))
   }
 }

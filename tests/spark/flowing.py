@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import headrace as hr
+from headrace.base.duration import duration
 from headrace.base.settings import Settings
 from headrace.log import dead
 from headrace.log.broker import Broker
@@ -188,10 +189,22 @@ class Live:
 
 
 @contextmanager
+def running(flowing: Flowing, interval: str) -> Iterator[Running]:
+    """In real time, watched as a user's run is; what stopped it fails the test."""
+    found = Running(flowing.spark, flowing.job("realtime", pace=duration(interval)), lambda _: None)
+    try:
+        yield found
+    finally:
+        found.stop()
+    assert found.error is None
+
+
+@contextmanager
 def short_batches(spark: Spark) -> Iterator[None]:
     """To see batches end, and planned as in a session for real time; this one is shared."""
-    conf, rules = spark.session.conf, "spark.sql.optimizer.excludedRules"
-    wanted = {"spark.sql.streaming.realTimeMode.minBatchDuration": "1000", rules: profile.REALTIME[rules]}
+    conf, rules = spark.session.conf, profile.EXCLUDED_RULES
+    excluded = f"{conf.get(rules)},{profile.REALTIME[rules]}"
+    wanted = {"spark.sql.streaming.realTimeMode.minBatchDuration": "1000", rules: excluded}
     before = {name: conf.get(name, None) for name in wanted}
     for name, value in wanted.items():
         conf.set(name, value)

@@ -13,7 +13,7 @@ import headrace as hr
 from headrace.log.broker import Broker
 from headrace.spark.running import Running
 from headrace.spark.session import Spark
-from tests.spark.flowing import Flowing, short_batches, until, visit_on
+from tests.spark.flowing import Flowing, running, short_batches, until, visit_on
 
 DAY = datetime(2020, 1, 1, 10, tzinfo=UTC)
 ROOM = 256
@@ -40,19 +40,14 @@ def test_rows_stay_in_order_also_when_more_come_than_may_wait(
     rows, before = visits_of(event, 20 * ROOM), meetings(spark)
     read = lambda: flowing.rows(f"{topic}-told")  # noqa: E731
 
-    with short_batches(spark):
-        run = Running(spark, flowing.job("realtime", pace=timedelta(seconds=2)), lambda _: None)
+    with short_batches(spark), running(flowing, "2 s") as run:
         flowing.send(*rows)
         until(lambda: len(read()) >= len(rows), every=0.2)
         until(lambda: run.snapshot.batch >= 1)  # the interval of these rows has ended
-        run.stop()
 
-    assert run.error is None
     until(lambda: meetings(spark) == before)  # nothing is left of any interval
-    for page in ("p0", "p1", "p2"):
-        assert [row["visit"] for row in read() if row["page"] == page] == [
-            row.visit for row in rows if row.page == page
-        ]
+    for key in ("p0", "p1", "p2"):
+        assert [row["visit"] for row in read() if row["page"] == key] == [row.visit for row in rows if row.page == key]
 
 
 def test_a_task_that_fails_ends_those_that_give_it_rows(
@@ -63,15 +58,15 @@ def test_a_task_that_fails_ends_those_that_give_it_rows(
     visits.dedup("visit", within="1 h").to(app.topic(f"{topic}-once", partitions=1))
     flowing, before = Flowing(spark, broker, tmp_path, app), meetings(spark)
     run = Running(spark, flowing.job("realtime", pace=timedelta(minutes=10)), lambda _: None)
-    flowing.send(*visits_of(event, 4))
-    until(lambda: len(flowing.rows(f"{topic}-once")) == 4, every=0.1)
-
-    # when the broker takes no more from the sink, and more rows come than may wait before it
-    small = ConfigEntry("max.message.bytes", "20", incremental_operation=AlterConfigOpType.SET)
-    place = ConfigResource(ConfigResource.Type.TOPIC, f"{topic}-once", incremental_configs=[small])
-    broker.ask(lambda admin: admin.incremental_alter_configs([place]))
-    more = iter(visits_of(event, 100 * ROOM)[4:])
     try:
+        flowing.send(*visits_of(event, 4))
+        until(lambda: len(flowing.rows(f"{topic}-once")) == 4, every=0.1)
+
+        # when the broker takes no more from the sink, and more rows come than may wait before it
+        small = ConfigEntry("max.message.bytes", "20", incremental_operation=AlterConfigOpType.SET)
+        place = ConfigResource(ConfigResource.Type.TOPIC, f"{topic}-once", incremental_configs=[small])
+        broker.ask(lambda admin: admin.incremental_alter_configs([place]))
+        more = iter(visits_of(event, 100 * ROOM)[4:])
         while not run.wait(timedelta(seconds=0.5)):  # the sink learns of it with the next row
             flowing.send(*islice(more, 4 * ROOM))
     finally:

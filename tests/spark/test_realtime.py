@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,14 +10,13 @@ import pytest
 
 import headrace as hr
 from headrace.base.clock import rfc3339
-from headrace.base.duration import duration
 from headrace.base.errors import ModeRefused
 from headrace.base.ids import stable_id
 from headrace.log.broker import Broker
 from headrace.observe.snapshot import Counts
 from headrace.spark.running import Running
 from headrace.spark.session import Spark
-from tests.spark.flowing import Flowing, short_batches, until, visit_on
+from tests.spark.flowing import Flowing, running, short_batches, until, visit_on
 
 DAY = datetime(2020, 1, 1, 10, tzinfo=UTC)
 
@@ -40,16 +37,6 @@ NOTHING = Counts(step="")
 
 def counted(run: Running) -> dict[str, Counts]:
     return {counts.step: counts for counts in run.snapshot.counts}
-
-
-@contextmanager
-def running(flowing: Flowing, interval: str) -> Iterator[Running]:
-    found = Running(flowing.spark, flowing.job("realtime", pace=duration(interval)), lambda _: None)
-    try:
-        yield found
-    finally:
-        found.stop()
-    assert found.error is None
 
 
 def test_r5_rows_pass_while_the_interval_lasts_and_duplicates_are_dropped_over_restarts(
