@@ -1,5 +1,5 @@
 /** Portions: what has come together of each key and slice, side by side in a few arrays. With an object for each, a look-up
-  * would wait for memory at every reference; here it does so for its place, its words and its key. */
+  * would wait for memory at every reference; here it does so for its place and its words, among which a short key lies. */
 package headrace
 
 import java.util.Arrays
@@ -30,14 +30,19 @@ final class Portions(width: Int) {
     Arrays.copyOfRange(keys, (place >>> 32).toInt, (place >>> 32).toInt + place.toInt)
   }
 
-  /** One more row of the slice and the key that lies there; gives the portion, which is the last if it is new. */
+  /** One more row of the slice and the key that lies there, in a row: padded with zeros to whole words. Gives the portion,
+    * which is the last if it is new. */
   def add(start: Long, base: AnyRef, offset: Long, length: Int): Int = {
     val hash = XXH64.hashUnsafeBytes(base, offset, length, start)
+    val head = if (length > 0) Platform.getLong(base, offset) else 0
+    val neck = if (length > 8) Platform.getLong(base, offset + 8) else 0
     var at = hash.toInt & (places.length - 1)
     while (places(at) != 0) {
       val portion = places(at) - 1
-      if (holds(portion * stride, hash, start, base, offset, length)) {
-        words(portion * stride + ROWS) += 1
+      val from = portion * stride
+      if (words(from) == hash && words(from + START) == start && words(from + HEAD) == head && words(from + NECK) == neck &&
+        isKey(words(from + KEY), base, offset, length)) {
+        words(from + ROWS) += 1
         return portion
       }
       at = (at + 1) & (places.length - 1)
@@ -48,6 +53,8 @@ final class Portions(width: Int) {
     words(from) = hash
     words(from + START) = start
     words(from + KEY) = keysEnd.toLong << 32 | length
+    words(from + HEAD) = head
+    words(from + NECK) = neck
     words(from + ROWS) = 1
     Platform.copyMemory(base, offset, keys, Platform.BYTE_ARRAY_OFFSET + keysEnd, length)
     keysEnd += length
@@ -63,11 +70,9 @@ final class Portions(width: Int) {
     keysEnd = 0
   }
 
-  private def holds(from: Int, hash: Long, start: Long, base: AnyRef, offset: Long, length: Int): Boolean = {
-    val place = words(from + KEY)
-    words(from) == hash && words(from + START) == start && place.toInt == length &&
-      ByteArrayMethods.arrayEquals(base, offset, keys, Platform.BYTE_ARRAY_OFFSET + (place >>> 32), length)
-  }
+  /** Whether the key of this place is the one that lies there; their first words are the same. */
+  private def isKey(place: Long, base: AnyRef, offset: Long, length: Int): Boolean = place.toInt == length &&
+    (length <= 16 || ByteArrayMethods.arrayEquals(base, offset, keys, Platform.BYTE_ARRAY_OFFSET + (place >>> 32), length))
 
   private def room(key: Int): Unit = {
     if (size * stride == words.length) words = Arrays.copyOf(words, words.length * 2)
@@ -92,5 +97,7 @@ private object Portions {
   val START = 1
   val KEY = 2 // where it begins in `keys`, and its length
   val ROWS = 3
-  val OWN = 4
+  val HEAD = 4 // the key's first bytes
+  val NECK = 5 // and the next
+  val OWN = 6
 }

@@ -1,4 +1,4 @@
-"""Spark in a process of its own: ours, or stock with its own Kafka connector; both take turns and share nothing.
+"""Spark in a process of its own: ours, stock with its own Kafka connector, or raw; they take turns and share nothing.
 
 Work is a plain function of the benchmark: it runs in the other process, where `session()` is that process's Spark.
 """
@@ -30,6 +30,19 @@ STOCK = (
     "org.apache.kafka:kafka-clients:3.9.2",
     "org.apache.commons:commons-pool2:2.13.1",
 )
+# What a guide to Spark would have one set for a stream with state on this machine; all else of raw Spark is its own.
+_RAW = {
+    "spark.master": "local[2]",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
 # What only our source and sink understand.
 _OURS_ONLY = ("spark.sql.extensions", "spark.sql.streaming.noDataMicroBatches.enabled")
 
@@ -38,7 +51,8 @@ _here: list[Spark] = []  # the one of this process
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a piece of work took: seconds on the clock, seconds of CPU in its process and JVM, and what it gave."""
+    """What a piece of work took: seconds on the clock, seconds of CPU in its process, its JVM and what that
+    started; and what it gave."""
 
     clock: float
     cpu: float
@@ -74,6 +88,13 @@ def stock(settings: Settings) -> Iterator[Worker]:
         yield worker
 
 
+@contextmanager
+def raw(settings: Settings) -> Iterator[Worker]:
+    """Spark as it comes, with its own file system; the same heap."""
+    with _worker(_start_raw, settings) as worker:
+        yield worker
+
+
 class Worker:
     """Runs functions, one at a time, and measures them there."""
 
@@ -97,8 +118,9 @@ def _measured(work: Callable[..., Any], *arguments: Any) -> Spent:
 
 
 def _cpu() -> float:
-    used = [psutil.Process().cpu_times(), psutil.Process(session().gateway.process.pid).cpu_times()]
-    return float(sum(one.user + one.system for one in used))
+    here, jvm = psutil.Process().cpu_times(), psutil.Process(session().gateway.process.pid).cpu_times()
+    # Hadoop's file system starts a process for many a file.
+    return float(here.user + here.system + jvm.user + jvm.system + jvm.children_user + jvm.children_system)
 
 
 def _start_ours(settings: Settings) -> None:
@@ -113,6 +135,13 @@ def _start_stock(settings: Settings) -> None:
     scratch = settings.home / "spark" / "scratch-stock"
     made = _session(gateway, conf | {"spark.app.name": "stock", "spark.local.dir": str(scratch)})
     _here.append(Spark(session=made, jvm=None, log=log, gateway=gateway))
+
+
+def _start_raw(settings: Settings) -> None:
+    log = settings.home / "logs" / "spark-raw.log"
+    gateway = launch(classpath=[], options=[f"-Xmx{settings.text('spark.driver_memory')}"], log=log).connect()
+    conf = _RAW | {"spark.app.name": "raw", "spark.local.dir": str(settings.home / "spark" / "scratch-raw")}
+    _here.append(Spark(session=_session(gateway, conf), jvm=None, log=log, gateway=gateway))
 
 
 def stock_jars(cache: Path) -> list[Path]:
