@@ -7,15 +7,16 @@ from typing import Any
 
 import headrace as hr
 from bank.events import Payment
-from bank.record import card, customer, terminal
+from bank.record import card, customer, customers, terminal
 
 
 def fallback(vectors: hr.Stream) -> Callable[[Any], Callable[[Payment], dict[str, Any]]]:
-    """Follows the published rules over the row that the flow will have for a payment, as far as it is known here: rules
-    over what tables tell do not hold. Redis is asked once a payment."""
+    """Follows the published rules over the row that the flow will have for a payment: its features and the customer's
+    profile are what `record` has written by now. Redis is asked once a payment."""
 
     def connected(client: Any) -> Callable[[Payment], dict[str, Any]]:
-        ahead, stands = client.ahead(vectors, card, terminal, customer), client.policy("fraud").follow()
+        ahead = client.ahead(vectors, card, terminal, customer, customers)
+        stands = client.policy("fraud").follow()
 
         def speak(payment: Payment) -> dict[str, Any]:
             said = stands().decide(ahead(payment), model=False)

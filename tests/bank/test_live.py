@@ -22,7 +22,7 @@ from bank.decided import Decided
 from bank.events import Act, Payment
 from bank.fallback import fallback
 from bank.policy import RULES, policy
-from bank.record import card, customer, record
+from bank.record import card, customer, customers, record
 from bank.replay import SEEN, again, differences, read
 from bank.run import decided
 from bank.tokens import token
@@ -98,6 +98,7 @@ def test_the_bank_decides_keeps_and_replays(
             until(lambda: _kept(client, "labels") == len(labels), every=0.5, within=100)
             until(lambda: client.features(card).get(card_id=made[-1].payment.card_id)["times_30d"] > 0, every=0.5)
             until(lambda: {one.event.pattern for one in client.read(Act)} == {"guessing", "travel"}, every=0.5)
+            until(lambda: _profile(client, made[-1].payment) is not None, every=0.5)
         rows = client.query("select * from lake.decisions")
         assert {row["payment_id"]: row["seen_card"] for row in rows} == {
             id: one.seen_card for id, one in past.decided.items()
@@ -129,6 +130,11 @@ def _kept(client: Any, table: str) -> int:
         return 0
 
 
+def _profile(client: Any, payment: Payment) -> Any:
+    """What the customer may spend in a day, as Redis has it."""
+    return client.ahead(vectors, customers)(payment)["day_limit"]
+
+
 def _speaks_without_the_flow(client: Any, made: Made, bad_terminal: str) -> None:
     """The service's fallback, over what Redis has."""
     speak, now = fallback(vectors)(client), datetime.now(UTC)
@@ -139,6 +145,8 @@ def _speaks_without_the_flow(client: Any, made: Made, bad_terminal: str) -> None
     assert speak(stranger)["decision"] == "allow"
     there: Payment = msgspec.structs.replace(stranger, terminal_id=bad_terminal)
     assert speak(there)["reasons"] == ["frauds at this terminal became known"]
+    over: Payment = msgspec.structs.replace(stranger, amount=_profile(client, stranger) + hr.money(1))
+    assert speak(over)["reasons"] == ["over the limit of a day"]
 
 
 def _records(broker: Broker, topic: str) -> Iterator[bytes]:

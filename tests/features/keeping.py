@@ -15,8 +15,9 @@ from headrace.base.clock import micros
 from headrace.base.ids import random_id
 from headrace.features.reader import FeatureReader
 from headrace.model.features import Features
-from headrace.model.target import EVENT_TIME, ID, FeatureRows, LakeTable
+from headrace.model.target import EVENT_TIME, GONE, ID, FeatureRows, LakeTable, RedisKeys
 from headrace.stores import arrow
+from headrace.stores.redis import RedisStore
 from headrace.stores.redis_sets import RedisSets
 from headrace.stores.store import Batch
 
@@ -74,19 +75,23 @@ class Keeping:
 def fill(app: hr.App, t: Any, redis: str, lake: Path, batch: int = 0) -> None:
     """Puts into Redis and the lake what a run of the app wrote there."""
     for output in app.outputs:
-        if not isinstance(output.target, FeatureRows | LakeTable):
+        if not isinstance(output.target, RedisKeys | LakeTable):
             continue
-        label, columns = output.target.label, output.of.columns
+        label, columns, features = output.target.label, output.of.columns, isinstance(output.target, FeatureRows)
         rows, records = t.read(label), t.records(label)
         made = {f.name: pa.array([getattr(row, f.name) for row in rows], f.type) for f in arrow.fields(columns)}
         if isinstance(output.target, LakeTable):
             write_deltalake(str(lake / output.target.name), pa.table(made), mode="append")
             continue
         made[EVENT_TIME] = pa.array([micros(record.time) for record in records], pa.int64())
-        made[ID] = pa.array([record.id for record in records], pa.string())
+        if features:
+            made[ID] = pa.array([record.id for record in records], pa.string())
+        else:
+            needed = [column.name for column in columns if not column.nullable]
+            made[GONE] = pa.array([any(row[name] is None for name in needed) for row in rows])
         file = lake.parent / f"{random_id()}.parquet"
         pq.write_table(pa.table(made), file)
-        store = RedisSets(redis, output.target, columns)
+        store = (RedisSets if features else RedisStore)(redis, output.target, columns)
         store.open("bank/v1/payments")
         store.commit(Batch(flow="bank/v1/payments/q", number=batch, files=(file,)))
         store.close()

@@ -170,18 +170,27 @@ def test_a_program_asks_for_features_and_foretells_a_stream(
     payment, app = payment_on(topic), hr.App("shop")
     card = app.features("card", key="card_id", source=app.stream(payment, disorder="30 s"), ttl="30 d")
     card = card.over("1 h", spent=hr.sum("amount"), times=hr.count()).to(hr.redis(f"{topic}:{{card_id}}"))
-    known = card.vectors.where("amount > 0").select("payment_id, spent_1h / times_1h as mean")
+    customer = customer_on(f"{topic}-customers")
+    customers = app.table(customer, name="customers").to(hr.redis(f"{topic}-of:{{customer_id}}"))
+    named = card.vectors.enrich(customers, on="card_id = customer_id", take="card.*, customers.name")
+    known = named.where("amount > 0").select("payment_id, spent_1h / times_1h as mean, name")
     known.to(app.topic(f"{topic}-out"), key="payment_id")
     sent = [payment(f"p{n}", "c1", hr.money(n), NOON + timedelta(minutes=n)) for n in range(1, 4)]
     with hr.testing.run(app) as t:
-        t.send(*sent[:2])
+        t.send(*sent[:2], customer("c1", "Ann", NOON))
         fill(app, t, redis, tmp_path / "lake")
     with hr.connect(app, settings) as c:
         for asked in (card, "card"):
             assert c.features(asked).get(card_id="c1", at=sent[1].at) == {"spent_1h": hr.money(3), "times_1h": 2}
-        ahead = c.ahead(known, card)
-        assert ahead(sent[2]) == {"payment_id": "p3", "mean": Decimal(2)}
+        ahead = c.ahead(known, card, customers)
+        assert ahead(sent[2]) == {"payment_id": "p3", "mean": Decimal(2), "name": "Ann"}
         assert ahead(payment("p4", "c1", hr.money(0), NOON)) is None
+        assert c.ahead(known, card)(sent[2]) == {"payment_id": "p3", "mean": Decimal(2), "name": None}
+        with pytest.raises(hr.HeadraceError, match="is not read online"):
+            c.ahead(known, card, customers.select("customer_id, name"))
+        with pytest.raises(hr.HeadraceError, match="others is not kept online") as refused:
+            c.ahead(known, card, hr.App("other").table(payment_on(f"{topic}-others"), name="others"))
+        assert refused.value.fix == '.to(hr.redis("others:{card_id}"))'
         with pytest.raises(hr.HeadraceError, match="not known ahead"):
             c.ahead(known.dedup("payment_id", within="1 h"), card)
 

@@ -16,11 +16,12 @@ from headrace.base.errors import Fenced, StoreLost, StoreRefused, StoreUnreachab
 from headrace.base.settings import Settings
 from headrace.expr.types import INT, TEXT, Column, Columns
 from headrace.model.output import Guarantee
-from headrace.model.target import RedisKeys, Target
+from headrace.model.target import GONE, RedisKeys, Target
 from headrace.model.target import redis as declare
 from headrace.stores import away
 from headrace.stores import redis as module
 from headrace.stores.redis import RedisStore
+from headrace.stores.redis_reader import RedisReader
 from headrace.stores.redis_rows import key_texts
 from headrace.stores.store import Store
 from tests.stores.bench import SMALL, Bench, Row, by_key, from_wire
@@ -248,3 +249,16 @@ def test_a_server_that_stands_still_is_away_and_has_the_batch_once_it_moves(
         store.commit(bench.batch(1, [B]))
     store.commit(bench.batch(1, [B]))
     assert by_key(bench.rows()) == [A, B]
+
+
+def test_rows_are_read_by_key_and_none_where_nobody_wrote_one(bench: RedisBench) -> None:
+    reader = RedisReader(bench.url, [(bench.target(), SMALL)])
+    assert reader.read([("a",)]) == [(None,)]  # a table that is empty
+    store = bench.store()
+    store.commit(bench.batch(0, [A, B]))
+    assert reader.read([("a",), ("c",)]) == [(b'{"k":"a","n":1}',), (None,)]
+    store.commit(bench.batch(1, [A | {GONE: True}]))
+    assert reader.read([("a",)]) == [(None,)]
+    with pytest.raises(TableMismatch, match="n is int there, and text here"):
+        RedisReader(bench.url, [(bench.target(), (SMALL[0], Column("n", TEXT)))]).read([("b",)])
+    reader.close()

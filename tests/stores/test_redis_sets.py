@@ -20,7 +20,8 @@ from headrace.model.output import Guarantee
 from headrace.model.target import FeatureRows, Target
 from headrace.model.target import redis as declare
 from headrace.stores.redis import RedisStore
-from headrace.stores.redis_sets import RedisSets, SetReader
+from headrace.stores.redis_reader import RedisReader
+from headrace.stores.redis_sets import RedisSets
 from headrace.stores.store import Store
 from tests.stores.bench import SMALL, Bench, Row, by_key, from_wire
 from tests.stores.contract import A, B, Contract
@@ -161,7 +162,7 @@ def test_times_are_exact_as_scores(bench: SetBench) -> None:
 
 def test_sets_are_read_in_one_go_and_a_key_that_is_not_there_is_empty(bench: SetBench) -> None:
     opened(bench).commit(bench.batch(0, [*at(2, 1), {"k": "b", "n": 5, "_time": 0, "_id": "q"}]))
-    reader = SetReader(bench.url, [(bench.target(), SMALL)])
+    reader = RedisReader(bench.url, [(bench.target(), SMALL)])
     assert reader.read([("b",), ("c",)]) == [([[0, "q", 5]],), ([],)]
     assert reader.read([("a",)]) == [([[MINUTE, "p1", 1], [2 * MINUTE, "p2", 1]],)]
     reader.close()
@@ -173,19 +174,19 @@ def test_stores_that_share_their_keys_are_read_together(bench: SetBench) -> None
     other = RedisSets(bench.url, beside, SMALL)
     other.open("bank/v1/labels")
     other.commit(bench.batch(0, at(2)))
-    reader = SetReader(bench.url, [(bench.target(), SMALL), (beside, SMALL)])
+    reader = RedisReader(bench.url, [(bench.target(), SMALL), (beside, SMALL)])
     assert reader.read([("b",), ("a",)]) == [([], []), ([[MINUTE, "p1", 1]], [[2 * MINUTE, "p2", 1]])]
     other.drop()
 
 
 def test_what_nobody_wrote_or_others_wrote_is_not_read(bench: SetBench) -> None:
-    reader = SetReader(bench.url, [(bench.target(), SMALL)])
+    reader = RedisReader(bench.url, [(bench.target(), SMALL)])
     with pytest.raises(TableMissing, match="no features yet"):
         reader.read([("a",)])
     store = opened(bench)
     other = replace(bench.target(), values=(("n", "n * 2"),))
     with pytest.raises(TableMismatch, match=r"remember k, n there, and k, n \* 2 here"):
-        SetReader(bench.url, [(other, SMALL)]).read([("a",)])
+        RedisReader(bench.url, [(other, SMALL)]).read([("a",)])
     store.commit(bench.batch(0, [A]))
     with redis.Redis.from_url(bench.url) as client:
         client.delete(f"headrace_ledger:{bench.target().name}")
@@ -221,7 +222,7 @@ def test_keys_that_hold_rows_cannot_hold_features(bench: SetBench) -> None:
 
 
 def test_a_redis_that_does_not_answer_is_told(bench: SetBench) -> None:
-    reader = SetReader("redis://127.0.0.1:1/0", [(bench.target(), SMALL)])
+    reader = RedisReader("redis://127.0.0.1:1/0", [(bench.target(), SMALL)])
     with pytest.raises(StoreUnreachable, match=r"Redis at 127\.0\.0\.1:1 does not answer") as told:
         reader.read([("a",)])
     assert "headrace up" in told.value.fix

@@ -1,4 +1,4 @@
-"""The features that an app declares, found by name, and where their rows are kept."""
+"""The features that an app declares, found by name, and where their rows and those of tables are kept."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from headrace.base.duration import show
 from headrace.base.errors import BadStore, UsageError
 from headrace.expr.types import Columns
 from headrace.model.app import App
-from headrace.model.declared import Node, Read
+from headrace.model.changing import Versions
+from headrace.model.declared import Node, Read, ReadTable
 from headrace.model.event import EventType
 from headrace.model.featured import Featured
 from headrace.model.output import Output
 from headrace.model.remembered import example
+from headrace.model.target import RedisKeys
 
 
 def all_features(app: App) -> dict[str, Featured]:
@@ -65,6 +67,31 @@ def kept(outputs: Iterable[Output], features: Featured) -> tuple[Output, ...]:
                        why=f"it was declared with {_needs(first)}, and is asked for with {_needs(features)}",
                        fix="declare the features alike in both apps", where=features.where)  # fmt: skip
     return tuple(own[: len(features.inputs)])
+
+
+def kept_rows(outputs: Iterable[Output], table: ReadTable) -> Output:
+    """The output that keeps the rows of a table online, as they are."""
+    for output in outputs:
+        match output:
+            case Output(of=Versions(of=read), target=RedisKeys()) if read.event.topic == table.event.topic:
+                return output
+    places = ":".join(f"{{{name}}}" for name in table.event.key)
+    raise BadStore(f"{table.name} is not kept online", why="no output sends its rows to Redis",
+                   fix=f'.to(hr.redis("{table.name.lower()}:{places}"))', where=table.where)  # fmt: skip
+
+
+def check_alike(label: str, kept: ReadTable, asked: ReadTable) -> None:
+    """Refuses to read rows that are kept of a table for one that would have others."""
+    if _rows(kept) != _rows(asked):
+        raise BadStore(f"{label} keeps other rows than {asked.name} has",
+                       why=f"it was declared with {_rows(kept)}, and is asked for with {_rows(asked)}",
+                       fix="declare the table alike in both apps", where=asked.where)  # fmt: skip
+
+
+def _rows(table: ReadTable) -> str:
+    """Which rows, by what, for how long."""
+    ttl = "" if table.ttl is None else f", ttl {show(table.ttl)}"
+    return f"{', '.join(map(str, table.columns))} by {', '.join(table.event.key)}{ttl}"
 
 
 def _needs(features: Featured) -> str:

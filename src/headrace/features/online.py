@@ -5,7 +5,6 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Any, NamedTuple
 
 from headrace.base.clock import micros
@@ -16,14 +15,10 @@ from headrace.model.featured import Featured
 from headrace.model.output import Output
 from headrace.model.target import FeatureRows
 from headrace.steps.known import Known
-from headrace.stores.redis_sets import Member, SetReader
+from headrace.stores.redis_reader import Key, Member, RedisReader
 
 Conversions = list[tuple[int, Callable[[Any], Any]]]
 """Places of values that Redis has in another form than steps, and how they get into it."""
-
-
-Key = Sequence[Any]
-"""The values of a key's columns, in the order of the store's pattern."""
 Sets = Sequence[list[Member]]
 """What is remembered of a key: the rows of the source, then those of each other stream."""
 
@@ -47,12 +42,12 @@ class Online:
         self._teller = Teller(node)
         self._into = [_conversions(node.asked(number)) for number in range(len(targets))]
         columns = [output.of.columns for output in outputs]
-        self._reader = SetReader(url, list(zip(targets, columns, strict=True)))
+        self.reader = RedisReader(url, list(zip(targets, columns, strict=True)))
 
     def get(self, keys: Sequence[Mapping[str, Any]], at: datetime | None) -> list[Vector]:
         """The features of each key, in one round trip."""
         moment = micros(datetime.now(UTC) if at is None else at)
-        found = self._reader.read([key_of(self._node, dict(key), self._key) for key in keys]) if keys else []
+        found = self.reader.read([key_of(self._node, dict(key), self._key) for key in keys]) if keys else []
         return [self._teller.at(moment, self._rows(sets)) for sets in found]
 
     def key(self, key: Mapping[str, Any]) -> Key:
@@ -60,7 +55,7 @@ class Online:
         return [key[name] for name in self._key]
 
     def read(self, key: Key) -> Sets:
-        (found,) = self._reader.read([key])
+        (found,) = self.reader.read([key])
         return found
 
     def tell(self, row: Coming, sets: Sets) -> Vector:
@@ -71,26 +66,12 @@ class Online:
         return self._teller.of(row.time, row.args, self._rows([own, *others]))
 
     def close(self) -> None:
-        self._reader.close()
+        self.reader.close()
 
     def _rows(self, sets: Sets) -> list[list[Known]]:
         own, *others = sets
         sets = [own if self._node.once is None else _first(own), *others]
         return [_known(members, into) for members, into in zip(sets, self._into, strict=True)]
-
-
-class Together:
-    """Reads what several features remember, each of a key of its own, in one round trip."""
-
-    def __init__(self, several: Sequence[Online]) -> None:
-        first, *others = (one._reader for one in several)
-        self._reader = first.beside(*others)
-        self._counts = [len(one._into) for one in several]
-
-    def read(self, keys: Sequence[Key]) -> list[Sets]:
-        each = [key for key, count in zip(keys, self._counts, strict=True) for _ in range(count)]
-        found = iter(self._reader.read_each(each))
-        return [list(islice(found, count)) for count in self._counts]
 
 
 def _first(members: Iterable[Member]) -> list[Member]:

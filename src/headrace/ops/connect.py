@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -122,12 +122,25 @@ class Client:
         `.as_of(...)`. Their rows are where that app or this one keeps them."""
         return self._opened.enter_context(found.reader(self.app, features, self._settings))
 
-    def ahead(self, stream: Stream, *online: Features) -> Ahead:
-        """Foretells a stream: `ahead = c.ahead(decisions, card)`, and `ahead(payment)` is the row that it will have for
-        that payment, as a dict. Features are read `online`; others, and what tables say, are null."""
+    def ahead(self, stream: Stream, *online: Features | DeclaredTable) -> Ahead:
+        """Foretells a stream: `ahead = c.ahead(decisions, card, customers)`, and `ahead(payment)` is the row that it
+        will have for that payment, as a dict. Features and tables that are given are read `online`, in one round trip;
+        what others say is null."""
         from headrace.features.ahead import Ahead
 
-        return Ahead(stream.node, {features.name: self.features(features).online for features in online})
+        features, tables = {}, []
+        for one in online:
+            if isinstance(one, Features):
+                features[one.name] = self.features(one).online
+            elif isinstance(one, DeclaredTable):
+                tables.append(self._opened.enter_context(closing(found.online_table(self.app, one, self._settings))))
+            else:
+                raise UsageError(
+                    f"{one!r} is not read online",
+                    why="features are, and tables of the log",
+                    fix="c.ahead(stream, card, customers), each kept by .to(hr.redis(...))",
+                )
+        return Ahead(stream.node, features, tables)
 
     def close(self) -> None:
         self._opened.close()

@@ -1,10 +1,10 @@
-"""Features of an app: what they are, and a reader of them."""
+"""Features of an app: what they are, and readers of them and of tables that are kept beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.base.duration import show
 from headrace.base.errors import BadStore
@@ -15,7 +15,11 @@ from headrace.model.app import App
 from headrace.model.featured import Featured
 from headrace.model.features import Features
 from headrace.model.output import Output
+from headrace.model.table import Table
 from headrace.ops import endpoints
+
+if TYPE_CHECKING:
+    from headrace.features.online_table import OnlineTable
 
 
 def reader(app: App, features: Features | str, settings: Settings, beside: Iterable[App] = ()) -> FeatureReader:
@@ -27,6 +31,14 @@ def reader(app: App, features: Features | str, settings: Settings, beside: Itera
         node, owner = features.node, features.app
     outputs = [output for one in (owner, app, *beside) for output in one.outputs]
     return FeatureReader(node, outputs, redis=lambda: endpoints.redis(settings), lake=settings.lake)
+
+
+def online_table(app: App, table: Table, settings: Settings) -> OnlineTable:
+    """A reader of the rows of a table that its app or this one keeps in Redis."""
+    from headrace.features.online_table import OnlineTable
+
+    outputs = [output for one in (table.app, app) for output in one.outputs]
+    return OnlineTable(table.read, declared.kept_rows(outputs, table.read), endpoints.redis(settings))
 
 
 def described(app: App, name: str | None = None, beside: Iterable[App] = ()) -> list[dict[str, Any]]:

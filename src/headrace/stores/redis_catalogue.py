@@ -58,8 +58,11 @@ def mark_lost(client: Redis, target: RedisKeys, columns: Columns) -> None:
     client.hset(CATALOGUE, target.prefix, encode(replace(_new(target, columns), lost=True)))
 
 
-def check_written(found: bytes, target: FeatureRows, columns: Columns) -> None:
-    """Refuses to read features that nobody wrote, or that are others than these. `found`: the entry, or nothing."""
+def check_written(found: bytes, target: RedisKeys, columns: Columns) -> None:
+    """Refuses to read features that nobody wrote, and whatever is other than this. `found`: the entry, or nothing. Rows
+    that nobody wrote are none: so a flow begins with a table that is empty."""
+    if not found and not isinstance(target, FeatureRows):
+        return
     if not found:
         raise TableMissing(f"{target.label} has no features yet", why="no flow has written them",
                            fix="`headrace run` of the app that sends them there", where=target.where)  # fmt: skip

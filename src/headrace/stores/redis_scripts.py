@@ -69,9 +69,14 @@ READ = """
 local found = {}
 for i, prefix in ipairs(ARGV) do found[i] = redis.call('HGET', KEYS[1], prefix) or '' end
 for i = 2, #KEYS do
-  found[#found + 1] = '[' .. table.concat(redis.call('ZRANGE', KEYS[i], 0, -1), ',') .. ']'
+  if redis.call('TYPE', KEYS[i]).ok == 'zset' then
+    found[#found + 1] = '[' .. table.concat(redis.call('ZRANGE', KEYS[i], 0, -1), ',') .. ']'
+  else
+    found[#found + 1] = redis.call('GET', KEYS[i]) or ''
+  end
 end
 return found
 """
-"""What the catalogue says of stores that begin with these words, then the members of sets, each as one JSON array: one
-value to read instead of one for each row. KEYS: the catalogue, sets."""
+"""What the catalogue says of stores that begin with these words, then what they hold under keys: a row, or the members
+of a set as one JSON array, one value to read instead of one for each; '' where there is nothing. KEYS: the catalogue,
+theirs."""
