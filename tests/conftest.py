@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -16,10 +17,13 @@ from headrace.base.settings import Settings, load
 from headrace.log.broker import Broker
 from headrace.stack import stack as embedded
 from headrace.stack.stack import Addresses
+from tests.quick import QUICK_JVM
 
 if TYPE_CHECKING:
     from headrace.spark.session import Spark
     from tests.spark.keeping import Kept
+
+os.environ["JAVA_TOOL_OPTIONS"] = QUICK_JVM  # of drivers and sessions; the parts of the stack have their own
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from headrace.log import topics
 from headrace.log.broker import Broker
 from headrace.model.topic import Topic
 from headrace.stack import guard
-from tests.spark.driving import QUICK_JVM, jvm_of
+from tests.spark.driving import jvm_of
 from tests.stack.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -95,7 +95,6 @@ def test_a_job_yields_until_it_may_hurry_and_ends_in_order_when_whoever_started_
         "HEADRACE__CACHE": str(settings.cache),
         "HEADRACE__KAFKA__BOOTSTRAP": broker.bootstrap,
         "HEADRACE__SPARK__DRIVER_MEMORY": "1g",
-        "JAVA_TOOL_OPTIONS": QUICK_JVM,
     }
     with subprocess.Popen(
         [sys.executable, "-c", PARENT], cwd=tmp_path, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE

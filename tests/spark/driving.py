@@ -15,10 +15,8 @@ from typing import Any
 
 from headrace.base.settings import Settings
 from headrace.log.broker import Broker
+from tests.quick import QUICK_JVM
 from tests.spark.flowing import TIMEOUT, until
-
-QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Half the CPU at start, as in the tests' own Spark."""
 
 
 class Driver:
