@@ -1,4 +1,7 @@
-"""A real driver: `headrace run` as a process of its own, with its own state, on the tests' broker."""
+"""A real driver: `headrace run` as a process of its own, with its own state, on the tests' broker.
+
+Who goes on from its state need not be one: `going_on` does on the tests' Spark, which saves the start of a JVM.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from headrace.base.settings import Settings
+from headrace.base.settings import Settings, load
 from headrace.log.broker import Broker
+from headrace.model.app import App
+from headrace.observe.snapshot import Counts
+from headrace.ops.run import AppRun, run
+from headrace.spark.session import Spark
 from tests.quick import QUICK_JVM
 from tests.spark.flowing import TIMEOUT, until
 
@@ -94,3 +101,40 @@ def driver(
             yield Driver(process)
         finally:
             process.kill()
+
+
+class GoingOn:
+    """A run of an app in this process."""
+
+    def __init__(self, run: AppRun) -> None:
+        self._run = run
+
+    @property
+    def counts(self) -> list[Counts]:
+        """Of the steps of all flows, so far."""
+        return [counts for flow in self._run.flows for counts in flow.snapshot.counts]
+
+    def until(self, condition: Callable[[], Any], *, every: float = 0.02) -> None:
+        """Waits for a condition; raises at once what has ended a flow."""
+        until(lambda: condition() or any(flow.error for flow in self._run.flows), every=every)
+        self.sound()
+
+    def ended(self) -> None:
+        """Waits until a flow has ended by itself; raises why."""
+        self._run.wait()
+
+    def sound(self) -> None:
+        for flow in self._run.flows:
+            if flow.error is not None:
+                raise flow.error
+
+
+@contextmanager
+def going_on(folder: Path, spark: Spark, broker: Broker, app: App, *, postgres: str = "") -> Iterator[GoingOn]:
+    """Runs the app as `headrace run` does, from the state that a driver has left in that folder. No error is left
+    unsaid."""
+    where = {"home": str(folder / "home"), "kafka.bootstrap": broker.bootstrap, "postgres.url": postgres}
+    with run(app, load(where, root=folder, env={}), spark=spark) as running:
+        found = GoingOn(running)
+        yield found
+    found.sound()

@@ -14,14 +14,16 @@ from typing import Any
 import psycopg
 import pytest
 
+from headrace.base.errors import StateBehind
 from headrace.base.settings import Settings
 from headrace.log.broker import Broker
 from headrace.log.produce import Producer
 from headrace.log.read import read
 from headrace.log.topics import ensure
 from headrace.model.topic import Topic
+from headrace.spark.session import Spark
 from headrace.stack.stack import Addresses
-from tests.spark.driving import driver, jvm_of
+from tests.spark.driving import driver, going_on, jvm_of
 from tests.spark.test_restart import oracle, write_app
 
 APP = '''
@@ -77,7 +79,7 @@ def ids(broker: Broker, topic: str) -> Counter[str]:
 
 @pytest.mark.timeout(600)  # four drivers start from nothing, maybe on a busy machine
 def test_after_four_deaths_in_one_batch_every_guarantee_holds(
-    settings: Settings, broker: Broker, stack: Addresses, topic: str, tmp_path: Path
+    spark: Spark, settings: Settings, broker: Broker, stack: Addresses, topic: str, tmp_path: Path
 ) -> None:
     declared = write_app(tmp_path, topic, APP)
     app, cls = declared["site"], declared["Visit"]
@@ -100,10 +102,9 @@ def test_after_four_deaths_in_one_batch_every_guarantee_holds(
     closed = datetime(2020, 1, 1, 10, 6, tzinfo=UTC)  # the last window stays open in a live run
     wanted = [w for row in t.read(f"{topic}-counts") if (w := row.as_dict())["window_end"] <= closed]
     counted = lambda: [json.loads(m.value()) for m in read(broker, f"{topic}-counts")]  # noqa: E731
-    with driver(tmp_path, settings, broker, "run", "visiting", postgres=stack.postgres) as last:
+    with going_on(tmp_path, spark, broker, app, postgres=stack.postgres) as last:
         last.until(lambda: ids(broker, f"{topic}-exactly-once").total() >= 400, every=0.5)
         last.until(lambda: len(counted()) >= len(wanted), every=0.5)  # windows close a batch later
-        assert last.interrupt() == 0
 
     known = {row.visit for row in rows}
     by_visit = lambda name: Counter(json.loads(m.value())["visit"] for m in read(broker, f"{topic}-{name}"))  # noqa: E731
@@ -119,10 +120,11 @@ def test_after_four_deaths_in_one_batch_every_guarantee_holds(
 
 @pytest.mark.timeout(300)
 def test_a_driver_that_comes_back_after_another_took_over_writes_nothing(
-    settings: Settings, broker: Broker, stack: Addresses, topic: str, tmp_path: Path
+    spark: Spark, settings: Settings, broker: Broker, stack: Addresses, topic: str, tmp_path: Path
 ) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    cls = write_app(one, topic, APP)["Visit"]
+    declared = write_app(one, topic, APP)
+    app, cls = declared["site"], declared["Visit"]
     ensure(broker, *(Topic(name=name, partitions=1) for name in (topic, f"{topic}-exactly-once")))
     rows = visits(cls, 0, 120)
     written = lambda: ids(broker, f"{topic}-exactly-once")  # noqa: E731
@@ -135,7 +137,7 @@ def test_a_driver_that_comes_back_after_another_took_over_writes_nothing(
         for pid in stopped:
             os.kill(pid, signal.SIGSTOP)
         shutil.copytree(one, two)
-        with driver(two, settings, broker, "run", "visiting", postgres=stack.postgres) as second:
+        with going_on(two, spark, broker, app, postgres=stack.postgres) as second:
             send(broker, cls, rows[60:])
             second.until(lambda: written().total() == 120, every=0.5)
 
@@ -146,13 +148,11 @@ def test_a_driver_that_comes_back_after_another_took_over_writes_nothing(
             # then it is told so, and has written nothing
             assert first.ended() == 1
             assert "[fenced]" in "".join(first.err)
-            assert second.interrupt() == 0
 
     # nor does it write if it is started again: its next batches have the numbers of those that the second wrote
     send(broker, cls, visits(cls, 120, 130))
-    with driver(one, settings, broker, "run", "visiting", postgres=stack.postgres) as first:
-        assert first.ended() == 1
-        assert "[state-behind]" in "".join(first.err)
+    with pytest.raises(StateBehind), going_on(one, spark, broker, app, postgres=stack.postgres) as again:
+        again.ended()
     assert set(written().values()) == {1}
     assert written().total() == 120
     assert stored(stack.postgres, topic) == [Counter(row.visit for row in rows)] * 2

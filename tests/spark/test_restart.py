@@ -18,7 +18,8 @@ from headrace.log.produce import Producer
 from headrace.log.read import read
 from headrace.log.topics import ensure
 from headrace.model.topic import Topic
-from tests.spark.driving import driver
+from headrace.spark.session import Spark
+from tests.spark.driving import driver, going_on
 
 START = datetime(2020, 1, 1, 10, tzinfo=UTC)
 CALM = datetime(2020, 1, 3, tzinfo=UTC)
@@ -139,9 +140,9 @@ def held(broker: Broker, topic: str) -> list[str]:
     return in_order(json.loads(value) for value in last.values() if value is not None)
 
 
-@pytest.mark.timeout(300)  # two drivers start from nothing, maybe on a busy machine
+@pytest.mark.timeout(300)  # a driver starts from nothing, maybe on a busy machine
 def test_after_kill_9_in_the_middle_the_results_equal_the_oracle(
-    settings: Settings, broker: Broker, topic: str, tmp_path: Path
+    spark: Spark, settings: Settings, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     declared = write_app(tmp_path, topic)
     app, cls = declared["site"], declared["Visit"]
@@ -183,14 +184,11 @@ def test_after_kill_9_in_the_middle_the_results_equal_the_oracle(
     paired = lambda: [row for row in once(broker, f"{topic}-pairs") if not row["visit"].startswith("end")]  # noqa: E731
     views = {name: in_order(wired(row.as_dict()) for row in t.table(f"{topic}-{name}")) for name in VIEWS}
     told = lambda name: standing(map(parsed, once(broker, f"{topic}-{name}")))  # noqa: E731
-    with driver(tmp_path, settings, broker, "run", "visiting", "--json") as again:
+    with going_on(tmp_path, spark, broker, app) as again:
         again.until(lambda: all(closed[name] <= told(name).keys() for name in COUNTED), every=0.5)
         again.until(lambda: len(once(broker, f"{topic}-rush")) >= len(rushes), every=0.5)
-        again.until(lambda: any(s["rows"] for s in again.snapshots))
         again.until(lambda: len(paired()) >= len(pairs), every=0.5)
         again.until(lambda: all(held(broker, f"{topic}-{name}") == views[name] for name in VIEWS), every=0.5)
-        assert again.interrupt() == 0
-        counts = {one["step"]: one for one in again.snapshots[-1]["counts"]}
 
     for name in COUNTED:
         assert told(name) == {window: wanted[name][window] for window in closed[name]}
@@ -200,10 +198,9 @@ def test_after_kill_9_in_the_middle_the_results_equal_the_oracle(
     assert any(row["later"] is None for row in pairs)
     assert in_order(paired()) == in_order(pairs)
     assert {row["visit"] for row in once(broker, f"{topic}-once")} == {row.visit for row in rows + ends}
-    for one in counts.values():
-        gone = one["used"] + one["filtered"] + one["late"] + one["dead"] + one["duplicates"] + one["held"]
-        assert one["in"] == gone
-        assert one["late"] == one["dead"] == 0
+    assert {one.step for one in again.counts} >= {"once", *COUNTED, "owned"}
+    for one in again.counts:
+        assert one.missing == one.late == one.dead == 0
 
 
 def in_order(rows: Any) -> list[str]:
