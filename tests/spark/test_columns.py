@@ -112,7 +112,7 @@ def test_named_rows_are_found_by_their_qualified_name(spark: Spark) -> None:
     import pyspark.sql.functions as sf
 
     tree = parse("buy.i > login.i", (), names={"buy": COLUMNS, "login": COLUMNS})
-    frame = spark.session.createDataFrame([(2, 1)], "a bigint, b bigint")
+    frame = framed(spark, [(2, 1)], "a bigint, b bigint")
     assert frame.select(column(tree, {"buy.i": sf.col("a"), "login.i": sf.col("b")})).first()[0] is True
 
 
@@ -175,9 +175,7 @@ def on_spark(
     import pyspark.sql.functions as sf
 
     schema = ", ".join(f"{c.name} {'bigint' if c.type == TIME else spark_type(c.type)}" for c in columns)
-    frame = spark.session.createDataFrame(
-        [tuple(_plain(each[c.name]) for c in columns) for each in rows], schema
-    ).coalesce(1)
+    frame = framed(spark, [tuple(_plain(each[c.name]) for c in columns) for each in rows], schema)
     values = {c.name: sf.timestamp_micros(c.name) if c.type == TIME else sf.col(c.name) for c in columns}
     selected = []
     for number, tree in enumerate(trees):
@@ -191,6 +189,11 @@ def on_spark(
         [_plain(answers[i]) if answers[i + 1] is None else answers[i + 1] for i in range(0, len(answers), 2)]
         for answers in result.collect()
     ]
+
+
+def framed(spark: Spark, rows: Sequence[tuple[object, ...]], schema: str) -> Any:
+    """In one partition: Spark would make one for each of its threads, and ask a Python worker for every one of them."""
+    return spark.session.createDataFrame(spark.session.sparkContext.parallelize(rows, 1), schema)
 
 
 def _plain(value: object) -> object:
