@@ -27,7 +27,7 @@ run: setup  ## the bank: decisions on made-up payments, a live page; Ctrl-C stop
 	@exec $(BIN)/python -m bank run
 
 test: setup  ## the whole suite against real parts
-	@$(BIN)/python -m pytest -n 3 --dist loadfile
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder  # else files of one long test come last
 
 soak: setup  ## the property tests, twenty times as deep
 	@HEADRACE_SOAK=20 $(BIN)/python -m pytest -m hypothesis --timeout 3600
