@@ -1,0 +1,102 @@
+"""`make run` on a bare home, as the README has it: the bank opens, answers what it says one could ask, and leaves
+nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import urllib.request
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import headrace as hr
+from bank.record import record
+from headrace.base.settings import Settings, load
+from headrace.stack import stack as embedded
+from tests.quick import QUICK_JVM
+from tests.stack.waiting import until
+
+ROOT = Path(__file__).parents[2]
+PATIENT = 240.0
+
+
+@pytest.mark.timeout(600)  # three drivers start, beside whatever else is tested
+def test_the_bank_opens_answers_and_leaves_nothing(settings: Settings, tmp_path: Path) -> None:
+    environment = os.environ | {
+        "HEADRACE__HOME": str(tmp_path / "home"),
+        "HEADRACE__CACHE": str(settings.cache),
+        "HEADRACE__SERVE__PORT": "0",
+        "HEADRACE__SPARK__DRIVER_MEMORY": "1g",
+        "JAVA_TOOL_OPTIONS": QUICK_JVM,
+    }
+
+    command = [sys.executable, "-m", "bank", "run", "--rate", "5"]
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as bank:
+        said: list[str] = []
+        reading = threading.Thread(target=lambda: said.extend(bank.stderr or ()), daemon=True)
+        reading.start()
+        try:
+            # given the bank, open
+            until(lambda: bank.poll() is not None or any("Logs:" in line for line in said), PATIENT)
+            assert bank.poll() is None, "".join(said)
+            welcome = "".join(said)
+            address, payment = asked(welcome)
+            this = f"payment_id = '{payment['payment_id']}'"
+            key = (tmp_path / "home" / "serve" / "api-key").read_text()
+            request = urllib.request.Request(
+                f"{address}/decide",
+                json.dumps(payment).encode(),
+                {"X-Api-Key": key, "Content-Type": "application/json"},
+            )
+            # when the payment is asked for that it says one could
+            with urllib.request.urlopen(request) as answer:
+                assert json.load(answer)["decision"] in ("decline", "review")  # in time, or degraded
+
+            # then it is recorded once, with the reason; and so are those of the people who pay meanwhile
+            home = load({"home": str(tmp_path / "home")}, root=ROOT, env={})
+            with hr.connect(record, home) as client:
+                until(lambda: len(rows(client, "true")) > 50 and rows(client, this), PATIENT)
+                (kept,) = rows(client, this)
+            assert kept["decision"] == "decline"
+            assert "nobody travels that fast" in kept["reasons"]
+            with urllib.request.urlopen(f"{address}/") as page:
+                assert b"page.js" in page.read()
+            # when somebody presses Ctrl-C
+            theirs = psutil.Process(bank.pid).children(recursive=True)
+            bank.send_signal(signal.SIGINT)
+            assert bank.wait(120) == 0
+            # then all has ended
+            assert not [one for one in theirs if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+            assert {part.state for part in embedded.status(home.home)} == {"stopped"}
+            reading.join()
+            assert said[-1].startswith("stopped; the data stays")
+        finally:
+            if bank.poll() is None:
+                bank.send_signal(signal.SIGINT)
+                bank.wait(120)
+
+
+def rows(client: Any, where: str) -> list[dict[str, Any]]:
+    """Of the lake; none before the first batch."""
+    try:
+        return client.query(f"select * from lake.decisions where {where}")  # type: ignore[no-any-return]
+    except hr.HeadraceError:
+        return []
+
+
+def asked(welcome: str) -> tuple[str, dict[str, Any]]:
+    """The address and the payment of the `curl` that it prints; what the shell would put in is put in here."""
+    found = re.search(r"curl -s (\S+)/decide .*? -d '(.*?)'\n", welcome, re.DOTALL)
+    assert found, welcome
+    now = datetime.now(UTC)
+    body = found[2].replace("'$(date +%s)'", f"{now:%s}").replace("'$(date -u +%FT%TZ)'", f"{now:%FT%TZ}")
+    return found[1], json.loads(body)
