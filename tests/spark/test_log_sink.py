@@ -15,12 +15,10 @@ from confluent_kafka import Producer
 from headrace.base.errors import RecordTooLarge
 from headrace.base.settings import Settings
 from headrace.log.broker import Broker
-from headrace.log.read import read
 from headrace.spark.log import read_log, write_log
 from headrace.spark.session import Spark
 from headrace.spark.trouble import translated
-from tests.spark.driving import jvm_of
-from tests.spark.feeding import create, event, noon_ms, records, send, spec, until
+from tests.spark.feeding import create, event, noon_ms, records, send, spec
 
 HEADERS = "array(struct('hr-id' as key, cast(e0.id as binary) as value)) as headers"
 
@@ -99,7 +97,7 @@ query.awaitTermination()
 
 
 def test_after_kill_9_nothing_is_missing(
-    spark: Spark, settings: Settings, broker: Broker, topic: str, checkpoint: str, tmp_path: Path
+    settings: Settings, broker: Broker, topic: str, checkpoint: str, tmp_path: Path
 ) -> None:
     out = f"{topic}-out"
     create(broker, topic, 2)
@@ -114,10 +112,11 @@ def test_after_kill_9_nothing_is_missing(
             send(broker, topic, [(n % 2, event(f"{n}", n)) for n in range(sent, sent + 2000)])
             sent += 2000
             records(broker, out, at_least=sent - 1500)  # in the middle of the batches
-            jvm = jvm_of(child.pid)
             os.kill(child.pid, signal.SIGKILL)
-            until(lambda jvm=jvm: not Path(f"/proc/{jvm}").exists())
-    null = "cast(null as array<struct<key:string,value:binary>>) as headers"
-    copied(spark, broker, topic, [f"'{out}' as topic", "key", "value", "time", null], checkpoint)
-    ids = {json.loads(r.value())["id"] for r in read(broker, out)}
-    assert ids == {f"{n}" for n in range(sent)}
+    with subprocess.Popen([sys.executable, "-c", COPYING, *arguments], stdout=subprocess.PIPE, text=True) as child:
+        found = records(broker, out, at_least=sent, within=60)
+        while len({r.value() for r in found}) < sent:
+            found = records(broker, out, at_least=len(found) + 1, within=60)
+        child.kill()
+    ids = [json.loads(r.value())["id"] for r in found]
+    assert set(ids) == {f"{n}" for n in range(sent)}
