@@ -27,11 +27,16 @@ def say(text: str) -> None:
 
 
 @app.command()
-def run(rate: Annotated[float, typer.Option(help="Payments a second.")] = 20.0) -> None:
+def run(
+    rate: Annotated[float, typer.Option(help="Payments a second.")] = 20.0,
+    past: Annotated[
+        int, typer.Option(min=0, help="Payments of the days before, decided before it first opens.")
+    ] = 20_000,
+) -> None:
     """The whole bank with made-up traffic, until Ctrl-C."""
     from bank.run import run as begin
 
-    begin(rate, say)
+    begin(rate, past, say)
 
 
 @app.command()

@@ -8,11 +8,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import psutil
 
 import headrace as hr
 
@@ -30,7 +27,7 @@ _YIELDING = 10
 class Job:
     """`headrace words...` until it is stopped; what it says is in its log. In a session of its own: a Ctrl-C at the
     terminal is for us, we end it in order. Its stdin is a pipe that only we hold: it ends with us, even by kill -9. One
-    that `yields` gets the processor when others do not need it, until it is told to `hurry`."""
+    that `yields` gets the processor when others do not need it."""
 
     name: str
     words: Sequence[str]
@@ -54,15 +51,6 @@ class Job:
             )
         if self.yields:
             os.setpriority(os.PRIO_PROCESS, self.process.pid, _YIELDING)
-
-    def hurry(self) -> None:
-        """It has yielded long enough. It still does if it just ended, or if Linux wants to be asked again later."""
-        with suppress(OSError, psutil.Error):
-            for child in psutil.Process(self.process.pid).children(recursive=True):
-                weight = Path(f"/proc/{child.pid}/autogroup")
-                if not weight.read_text().endswith("nice 0\n"):
-                    weight.write_text("0")
-            self.yields = False
 
     def until(self, word: str) -> str:
         """Waits until its log has a word; the line that has it first."""
@@ -110,10 +98,3 @@ class Job:
     def _untie(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()
-
-
-def may_hurry() -> bool:
-    """Whether the patience of a job's JVM can be taken back: where Linux weighs sessions against each other. That of a
-    process cannot, without a privilege."""
-    weighs = Path("/proc/sys/kernel/sched_autogroup_enabled")
-    return weighs.exists() and weighs.read_text().strip() == "1"

@@ -7,7 +7,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,22 +33,24 @@ HOUR = timedelta(minutes=1)
 """The hour of the batch job where somebody watches: the frauds there last seconds."""
 SETTLED = timedelta(seconds=15)
 """So old is a decision that is certainly in the lake."""
+BEFORE = 2
+"""Days of payments from which those are taken that the bank starts with."""
 WARM = 20
 """So many decisions in time, one after the other, and the bank opens."""
 DECIDE = ("run", "decide", "--realtime", "--interval", "2 min", "--twin")
-RUNS = {
+FLOWS = {
     "decide": (*DECIDE, "1"),
-    "record": ("run", "record", "--interval", "5 s"),
-    "service": ("serve", "decide"),
     "decide~2": (*DECIDE, "2"),
+    "record": ("run", "record", "--interval", "5 s"),
 }
 """Each in a process of its own: a twin that is killed, or busy making its state safe, does not slow down the other."""
 
 Say = Callable[[str], None]
 
 
-def run(rate: float, say: Say) -> None:
-    """Starts all of it, and waits for Ctrl-C. What ran before goes on running."""
+def run(rate: float, past: int, say: Say) -> None:
+    """Starts all of it, and waits for Ctrl-C. What ran before goes on running. `past`: so many payments of the days
+    before are decided before it first opens; cards have a past then, and the processes have been at work."""
     for ending in (signal.SIGTERM, signal.SIGHUP):  # the terminal is closed: like Ctrl-C, or all would run on
         signal.signal(ending, signal.default_int_handler)
     with ExitStack() as undo:
@@ -59,28 +62,34 @@ def run(rate: float, say: Say) -> None:
         (home / "logs").mkdir(exist_ok=True)
         client = undo.enter_context(hr.connect(decide))
         client.send(*Traffic(SEED).customers(datetime.now(UTC)))
+        sent = 0
         if client.policy("fraud").current().active is None:
             client.policy("fraud").publish(policy(), note="the bank's first")
             say("published the rules and the model")
-        started: dict[str, jobs.Job] = {}
+            sent = _pay_before(client, past)
+        started: list[jobs.Job] = []
 
-        def begin(name: str, *, yields: bool) -> None:
-            say(f"starting {' '.join(RUNS[name])}")
-            started[name] = jobs.Job(name, RUNS[name], home / "logs" / f"{name}.log", yields=yields)
-            undo.callback(started[name].stop)
+        def begin(name: str, words: Sequence[str], *, yields: bool = False) -> jobs.Job:
+            say(f"starting {' '.join(words)}")
+            job = jobs.Job(name, words, home / "logs" / f"{name}.log", yields=yields)
+            undo.callback(job.stop)
+            started.append(job)
+            return job
 
-        *at_once, later = RUNS
-        for name in at_once:
-            begin(name, yields=name == "record")
-        page = started["service"].until("page ").split()[-1]
-        for name, word in (("decide", ": running"), ("record", ": running"), ("service", "ready")):
-            started[name].until(word)
+        for name, words in FLOWS.items():
+            begin(name, words, yields=name == "record")
+        for flow in started:
+            flow.until(": running")
+        if sent:
+            _take_in(client, sent, started, say)
+        service = begin("service", ("serve", "decide"))
+        page = service.until("page ").split()[-1]
+        service.until("ready")
         at, key = urlsplit(page), page.rpartition("key=")[2]
         place = (at.hostname or "", at.port or 80, key)
         say("waiting for the first decisions")
         paid = next(Traffic(SEED).live(lambda: datetime.now(UTC))).payment
-        _first_decisions(Terminal(*place), paid, started.values())
-        begin(later, yields=jobs.may_hurry())  # payments come already; a start would take both processors for itself
+        _first_decisions(Terminal(*place), paid, started)
         say(_welcome(page, home, rate, paid))
         stop = threading.Event()
         terminals = Terminals(*place)
@@ -93,9 +102,7 @@ def run(rate: float, say: Say) -> None:
             threading.Thread(target=work, daemon=True).start()
         try:
             while not stop.wait(1):
-                if started[later].yields and len(started[later].said(", batch ")) > 1:  # it has come to the payments
-                    started[later].hurry()
-                for job in started.values():
+                for job in started:
                     if job.keep():
                         say(f"{job.name} had ended, and is started again; see {job.log}")
         except KeyboardInterrupt:
@@ -103,10 +110,41 @@ def run(rate: float, say: Say) -> None:
     say("stopped; the data stays, and `make run` goes on where this left off")
 
 
+def _pay_before(client: Any, past: int) -> int:
+    """Sends the last payments of the days before, all of them genuine; how many."""
+    before = Traffic(SEED, harm=0).history(datetime.now(UTC) - timedelta(days=BEFORE), BEFORE)
+    paid = deque((made.payment for made in before), maxlen=past)
+    payments = client.producer(Payment)
+    payments.send_many(paid)
+    payments.flush()
+    return len(paid)
+
+
+def _take_in(client: Any, past: int, started: Collection[jobs.Job], say: Say) -> None:
+    """Until these are decided and recorded."""
+    known = -1
+    while known < past:
+        before, known = known, _recorded(client)
+        if known > before:
+            say(f"taking in the payments of the days before: {known:,} of {past:,}")
+        for job in started:
+            job.check()
+        time.sleep(1)
+
+
+def _recorded(client: Any) -> int:
+    try:
+        return int(client.query("select count(*) as known from lake.decisions")[0]["known"])
+    except hr.HeadraceError:  # no table before the first batch of `record`
+        return 0
+
+
 def _first_decisions(terminal: Terminal, like: Payment, started: Collection[jobs.Job]) -> None:
-    """Until the flow answers in time, and again and again: it starts cold, and has the customers to load."""
-    in_a_row = 0
-    while in_a_row < WARM:
+    """Until the flow answers in time, and again and again, and both twins do."""
+    in_a_row, answered_twice = 0, 0
+    while in_a_row < WARM or terminal.answered_twice() - answered_twice < WARM // 2:
+        if in_a_row in (0, WARM):
+            in_a_row, answered_twice = 0, terminal.answered_twice()
         now = datetime.now(UTC)
         hello = msgspec.structs.replace(
             like, payment_id=f"hello-{letters(uuid4().hex)}", amount=hr.money("0.01"), at=now

@@ -30,12 +30,8 @@ import psutil
 job = jobs.Job("flow", ("run", "flow"), Path("flow.log"), yields=True)
 job.until(": running")
 (jvm, *_) = psutil.Process(job.process.pid).children()
-def patience():
-    return Path(f"/proc/{jvm.pid}/autogroup").read_text().split()[-1] if jobs.may_hurry() else "any"
-yielded = patience()
-if jobs.may_hurry():
-    job.hurry()
-print(job.process.pid, yielded, patience(), flush=True)
+weight = Path(f"/proc/{jvm.pid}/autogroup")
+print(job.process.pid, weight.read_text().split()[-1] if weight.exists() else "10", flush=True)
 sys.stdin.read()
 """
 
@@ -82,7 +78,7 @@ def test_a_job_that_was_killed_is_started_again_until_it_happens_too_often(tmp_p
     job.stop()
 
 
-def test_a_job_yields_until_it_may_hurry_and_ends_in_order_when_whoever_started_it_is_killed(
+def test_a_job_yields_and_ends_in_order_when_whoever_started_it_is_killed(
     broker: Broker, settings: Settings, topic: str, tmp_path: Path
 ) -> None:
     # given a flow with its JVM, started as `bank run` does
@@ -100,9 +96,9 @@ def test_a_job_yields_until_it_may_hurry_and_ends_in_order_when_whoever_started_
         [sys.executable, "-c", PARENT], cwd=tmp_path, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as parent:
         assert parent.stdout is not None
-        flow, *patience = parent.stdout.readline().decode().split()
-        flow = int(flow)
-        assert patience == (["10", "0"] if jobs.may_hurry() else ["any", "any"])
+        pid, patience = parent.stdout.readline().decode().split()
+        flow = int(pid)
+        assert patience == "10"
         jvm = int(jvm_of(flow))
         both = [guard.Note(pid, guard.birth(pid) or "", "", signal.SIGTERM) for pid in (flow, jvm)]
         # when the parent is killed

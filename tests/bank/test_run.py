@@ -27,6 +27,7 @@ from tests.stack.waiting import until
 
 ROOT = Path(__file__).parents[2]
 PATIENT = 240.0
+PAST = 300
 
 
 @pytest.mark.timeout(600)  # three drivers start, beside whatever else is tested
@@ -39,7 +40,7 @@ def test_the_bank_opens_answers_and_leaves_nothing(settings: Settings, tmp_path:
         "JAVA_TOOL_OPTIONS": QUICK_JVM,
     }
 
-    command = [sys.executable, "-m", "bank", "run", "--rate", "5"]
+    command = [sys.executable, "-m", "bank", "run", "--rate", "5", "--past", str(PAST)]
     with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as bank:
         said: list[str] = []
         reading = threading.Thread(target=lambda: said.extend(bank.stderr or ()), daemon=True)
@@ -49,6 +50,7 @@ def test_the_bank_opens_answers_and_leaves_nothing(settings: Settings, tmp_path:
             until(lambda: bank.poll() is not None or any("Logs:" in line for line in said), PATIENT)
             assert bank.poll() is None, "".join(said)
             welcome = "".join(said)
+            assert f"{PAST} of {PAST}\n" in welcome  # payments of the day before, taken in
             address, payment = asked(welcome)
             this = f"payment_id = '{payment['payment_id']}'"
             key = (tmp_path / "home" / "serve" / "api-key").read_text()
@@ -64,7 +66,7 @@ def test_the_bank_opens_answers_and_leaves_nothing(settings: Settings, tmp_path:
             # then it is recorded once, with the reason; and so are those of the people who pay meanwhile
             home = load({"home": str(tmp_path / "home")}, root=ROOT, env={})
             with hr.connect(record, home) as client:
-                until(lambda: len(rows(client, "true")) > 50 and rows(client, this), PATIENT)
+                until(lambda: len(rows(client, "true")) > PAST + 50 and rows(client, this), PATIENT)
                 (kept,) = rows(client, this)
             assert kept["decision"] == "decline"
             assert "nobody travels that fast" in kept["reasons"]
