@@ -38,12 +38,11 @@ BEFORE = 2
 WARM = 20
 """So many decisions in time, one after the other, and the bank opens."""
 DECIDE = ("run", "decide", "--realtime", "--interval", "2 min", "--twin")
-FLOWS = {
-    "decide": (*DECIDE, "1"),
-    "decide~2": (*DECIDE, "2"),
-    "record": ("run", "record", "--interval", "5 s"),
-}
-"""Each in a process of its own: a twin that is killed, or busy making its state safe, does not slow down the other."""
+TWINS = ("1", "2")
+"""Each in a process of its own: one that is killed, or busy making its state safe, does not slow down the other."""
+RAW, RECORDED = "decisions.raw", "decisions"
+RECORD = ("run", "record", "--interval", "5 s")
+"""At low priority: nobody waits for it, and its start would take the processors for itself."""
 
 Say = Callable[[str], None]
 
@@ -76,12 +75,12 @@ def run(rate: float, past: int, say: Say) -> None:
             started.append(job)
             return job
 
-        for name, words in FLOWS.items():
-            begin(name, words, yields=name == "record")
-        for flow in started:
-            flow.until(": running")
+        twins = [begin(f"decide~{twin}", (*DECIDE, twin)) for twin in TWINS]
+        begin("record", RECORD, yields=True)
+        for twin in twins:
+            twin.until(": running")
         if sent:
-            _take_in(client, sent, started, say)
+            _take_in(sent, len(twins), started, say)
         service = begin("service", ("serve", "decide"))
         page = service.until("page ").split()[-1]
         service.until("ready")
@@ -120,23 +119,20 @@ def _pay_before(client: Any, past: int) -> int:
     return len(paid)
 
 
-def _take_in(client: Any, past: int, started: Collection[jobs.Job], say: Say) -> None:
-    """Until these are decided and recorded."""
-    known = -1
-    while known < past:
-        before, known = known, _recorded(client)
-        if known > before:
-            say(f"taking in the payments of the days before: {known:,} of {past:,}")
+def _take_in(past: int, twins: int, started: Collection[jobs.Job], say: Say) -> None:
+    """Until these are decided by both twins, and recorded."""
+    told, decided, recorded = 0, 0, 0
+    while recorded < past:
+        records = {one["topic"]: one["records"] for one in _headrace("topics", "--json")}
+        decided, recorded = min(past, records.get(RAW, 0) // twins), records.get(RECORDED, 0)
+        if decided > told:
+            told = decided
+            say(f"deciding on payments of the days before: {decided:,} of {past:,}")
+            if decided == past:
+                say("recording what was decided")
         for job in started:
             job.check()
         time.sleep(1)
-
-
-def _recorded(client: Any) -> int:
-    try:
-        return int(client.query("select count(*) as known from lake.decisions")[0]["known"])
-    except hr.HeadraceError:  # no table before the first batch of `record`
-        return 0
 
 
 def _first_decisions(terminal: Terminal, like: Payment, started: Collection[jobs.Job]) -> None:

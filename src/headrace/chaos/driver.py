@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 APP = "headrace.chaos.workload:bank"
-_QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 """Half the CPU at a start, of which there are many here."""
 
 
