@@ -25,7 +25,9 @@ def visits_of(event: Any, count: int) -> list[Any]:
 
 
 def meetings(spark: Spark) -> int:
-    """Shuffles whose tasks have not all ended."""
+    """Shuffles whose tasks have not all ended. Of those that were stopped before they had all begun Spark knows when
+    nothing refers to them any more."""
+    spark.session._jvm.System.gc()  # type: ignore[union-attr]
     return int(spark.session._jvm.org.apache.spark.shuffle.headrace.HandOver.open())
 
 
@@ -45,7 +47,7 @@ def test_rows_stay_in_order_also_when_more_come_than_may_wait(
         until(lambda: len(read()) >= len(rows), every=0.2)
         until(lambda: run.snapshot.batch >= 1)  # the interval of these rows has ended
 
-    until(lambda: meetings(spark) == before)  # nothing is left of any interval
+    until(lambda: meetings(spark) <= before, every=1)  # nothing is left of any interval
     for key in ("p0", "p1", "p2"):
         assert [row["visit"] for row in read() if row["page"] == key] == [row.visit for row in rows if row.page == key]
 
@@ -74,4 +76,4 @@ def test_a_task_that_fails_ends_those_that_give_it_rows(
 
     assert run.error is not None
     assert run.error.code == "record-too-large"
-    until(lambda: meetings(spark) == before)
+    until(lambda: meetings(spark) <= before, every=1)
