@@ -21,7 +21,7 @@ import msgspec
 import headrace as hr
 from bank import jobs
 from bank.batch import Batch, Flag
-from bank.decide import decide
+from bank.decide import decide, raw
 from bank.events import Payment
 from bank.policy import policy
 from bank.sample import events
@@ -40,7 +40,6 @@ WARM = 20
 DECIDE = ("run", "decide", "--realtime", "--interval", "2 min", "--twin")
 TWINS = ("1", "2")
 """Each in a process of its own: one that is killed, or busy making its state safe, does not slow down the other."""
-RAW, RECORDED = "decisions.raw", "decisions"
 RECORD = ("run", "record", "--interval", "5 s")
 """At low priority: nobody waits for it, and its start would take the processors for itself."""
 
@@ -121,18 +120,18 @@ def _pay_before(client: Any, past: int) -> int:
 
 def _take_in(past: int, twins: int, started: Collection[jobs.Job], say: Say) -> None:
     """Until these are decided by both twins, and recorded."""
-    told, decided, recorded = 0, 0, 0
+    told, recorded = 0, 0
     while recorded < past:
         records = {one["topic"]: one["records"] for one in _headrace("topics", "--json")}
-        decided, recorded = min(past, records.get(RAW, 0) // twins), records.get(RECORDED, 0)
-        if decided > told:
-            told = decided
-            say(f"deciding on payments of the days before: {decided:,} of {past:,}")
-            if decided == past:
+        known, recorded = min(past, records.get(raw.name, 0) // twins), records.get("decisions", 0)
+        if known > told:
+            told = known
+            say(f"deciding on payments of the days before: {known:,} of {past:,}")
+            if known == past:
                 say("recording what was decided")
         for job in started:
             job.check()
-        time.sleep(1)
+        time.sleep(5)  # to ask takes a process, where all others are starting
 
 
 def _first_decisions(terminal: Terminal, like: Payment, started: Collection[jobs.Job]) -> None:

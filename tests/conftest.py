@@ -15,15 +15,15 @@ import pytest
 from headrace.base.ids import random_id
 from headrace.base.settings import Settings, load
 from headrace.log.broker import Broker
+from headrace.spark.profile import QUICK_JVM
 from headrace.stack import stack as embedded
 from headrace.stack.stack import Addresses
-from tests.quick import QUICK_JVM
 
 if TYPE_CHECKING:
     from headrace.spark.session import Spark
     from tests.spark.keeping import Kept
 
-os.environ["JAVA_TOOL_OPTIONS"] = QUICK_JVM  # of drivers and sessions; the parts of the stack have their own
+os.environ["JAVA_TOOL_OPTIONS"] = " ".join(QUICK_JVM)  # of drivers; the parts of the stack have their own
 
 
 @pytest.fixture(scope="session")

@@ -6,10 +6,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-import threading
 import urllib.request
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,8 +20,8 @@ import headrace as hr
 from bank.record import record
 from headrace.base.settings import Settings, load
 from headrace.stack import stack as embedded
-from tests.quick import QUICK_JVM
-from tests.stack.waiting import until
+from tests.spark.driving import Driver
+from tests.spark.flowing import until
 
 ROOT = Path(__file__).parents[2]
 PATIENT = 240.0
@@ -37,20 +35,18 @@ def test_the_bank_opens_answers_and_leaves_nothing(settings: Settings, tmp_path:
         "HEADRACE__CACHE": str(settings.cache),
         "HEADRACE__SERVE__PORT": "0",
         "HEADRACE__SPARK__DRIVER_MEMORY": "1g",
-        "JAVA_TOOL_OPTIONS": QUICK_JVM,
     }
-
     command = [sys.executable, "-m", "bank", "run", "--rate", "5", "--past", str(PAST)]
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as bank:
-        said: list[str] = []
-        reading = threading.Thread(target=lambda: said.extend(bank.stderr or ()), daemon=True)
-        reading.start()
+    both = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, **both) as process:
+        bank = Driver(process)
+        said = bank.err
         try:
             # given the bank, open
-            until(lambda: bank.poll() is not None or any("Logs:" in line for line in said), PATIENT)
-            assert bank.poll() is None, "".join(said)
+            until(lambda: process.poll() is not None or any("Logs:" in line for line in said), within=PATIENT)
+            assert process.poll() is None, "".join(said)
             welcome = "".join(said)
-            assert f"{PAST} of {PAST}\n" in welcome  # payments of the day before, taken in
+            assert f"{PAST} of {PAST}\n" in welcome  # payments of the days before, taken in
             address, payment = asked(welcome)
             this = f"payment_id = '{payment['payment_id']}'"
             key = (tmp_path / "home" / "serve" / "api-key").read_text()
@@ -66,25 +62,22 @@ def test_the_bank_opens_answers_and_leaves_nothing(settings: Settings, tmp_path:
             # then it is recorded once, with the reason; and so are those of the people who pay meanwhile
             home = load({"home": str(tmp_path / "home")}, root=ROOT, env={})
             with hr.connect(record, home) as client:
-                until(lambda: len(rows(client, "true")) > PAST + 50 and rows(client, this), PATIENT)
+                until(lambda: len(rows(client, "true")) > PAST + 50 and rows(client, this), within=PATIENT, every=0.5)
                 (kept,) = rows(client, this)
             assert kept["decision"] == "decline"
             assert "nobody travels that fast" in kept["reasons"]
             with urllib.request.urlopen(f"{address}/") as page:
                 assert b"page.js" in page.read()
             # when somebody presses Ctrl-C
-            theirs = psutil.Process(bank.pid).children(recursive=True)
-            bank.send_signal(signal.SIGINT)
-            assert bank.wait(120) == 0
+            theirs = psutil.Process(process.pid).children(recursive=True)
+            assert bank.interrupt() == 0
             # then all has ended
             assert not [one for one in theirs if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
             assert {part.state for part in embedded.status(home.home)} == {"stopped"}
-            reading.join()
             assert said[-1].startswith("stopped; the data stays")
         finally:
-            if bank.poll() is None:
-                bank.send_signal(signal.SIGINT)
-                bank.wait(120)
+            if process.poll() is None:
+                bank.interrupt()
 
 
 def rows(client: Any, where: str) -> list[dict[str, Any]]:

@@ -21,8 +21,8 @@ from headrace.log.broker import Broker
 from headrace.model.app import App
 from headrace.observe.snapshot import Counts
 from headrace.ops.run import AppRun, run
+from headrace.spark.profile import QUICK_JVM
 from headrace.spark.session import Spark
-from tests.quick import QUICK_JVM
 from tests.spark.flowing import TIMEOUT, until
 
 
@@ -91,7 +91,7 @@ def driver(
         "HEADRACE__KAFKA__BOOTSTRAP": broker.bootstrap,
         "HEADRACE__POSTGRES__URL": postgres,
         "HEADRACE__SPARK__DRIVER_MEMORY": "1g",
-        "JAVA_TOOL_OPTIONS": f"{QUICK_JVM} -Dheadrace.failpoint={failpoint}",
+        "JAVA_TOOL_OPTIONS": f"{' '.join(QUICK_JVM)} -Dheadrace.failpoint={failpoint}",
     }
     command = [sys.executable, "-m", "headrace", *arguments]
     with subprocess.Popen(

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import psutil
 
+from headrace.spark.profile import QUICK_JVM
+
 APP = "headrace.chaos.workload:bank"
-_QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
-"""Half the CPU at a start, of which there are many here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,8 @@ class Driver:
         failpoint(home).unlink(missing_ok=True)
         environment = os.environ | settings | {
             "HEADRACE__HOME": str(home),
-            "JAVA_TOOL_OPTIONS": f"{_QUICK_JVM} -Dheadrace.failpoint.file={failpoint(home)}",
+            # Quick ones: there are many starts here.
+            "JAVA_TOOL_OPTIONS": f"{' '.join(QUICK_JVM)} -Dheadrace.failpoint.file={failpoint(home)}",
         }  # fmt: skip
         with log(home).open("ab") as words:
             process = subprocess.Popen(

@@ -53,8 +53,9 @@ REALTIME = {
 }
 # What Spark generates from long expressions has methods that the JVM would never compile, only interpret.
 _LONG_METHODS = "-XX:-DontCompileHugeMethods"
-# Half the CPU at start, at the price of throughput; and more room for code than the first compiler gets by itself.
-_QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:ReservedCodeCacheSize=240m")
+QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:ReservedCodeCacheSize=240m")
+"""Half the CPU at start, at the price of throughput. The first compiler alone would get 48 MB for its code, which a
+long session fills: then it throws methods away and compiles them again, over and over."""
 # Who plans the next interval (jvm/LogStream.scala) and who compiles yield to those that rows wait for. The numbers are
 # Linux's, up to 19 for the most patient.
 _YIELDING_JVM = ("-XX:ThreadPriorityPolicy=1", "-XX:JavaPriority1_To_OSPriority=10", "-XX:CompilerThreadPriority=5")
@@ -83,5 +84,5 @@ def spark_settings(settings: Settings, profile: Profile) -> dict[str, str]:
 
 def jvm_options(settings: Settings, profile: Profile) -> list[str]:
     """What the JVM itself is started with."""
-    own = {"test": _QUICK_JVM, "realtime": _YIELDING_JVM}.get(profile, ())
+    own = {"test": QUICK_JVM, "realtime": _YIELDING_JVM}.get(profile, ())
     return [f"-Xmx{settings.text('spark.driver_memory')}", _LONG_METHODS, *own]
