@@ -1,31 +1,34 @@
 """The decision on every payment, while the terminal waits: headrace run decide --realtime --twin 1, and --twin 2.
 
-One chain, four shuffles: what is known of the card, the terminal and the customer, the customer's profile, the figures
-made of it, and then what the published policy says. A payment is never decided twice by one twin.
+One chain, three shuffles: by card what is known of it, and the acts that patterns find; by customer how many of these
+there were, and the profile; by terminal the frauds there. Then the figures made of it, and what the published policy
+says. A payment is never decided twice by one twin.
 """
 
 from __future__ import annotations
 
 import headrace as hr
-from bank import features
-from bank.events import Act, Customer, Label, Payment
+from bank import features, patterns
+from bank.events import Customer, Label, Payment
 from bank.fallback import fallback
 
 decide = hr.App("decide")
 payments = decide.stream(Payment, disorder="30 s")
 labels = decide.stream(Label, disorder="30 s")
-acts = decide.stream(Act, disorder="30 s")
 customers = decide.table(Customer)
 
+acts = patterns.acts(decide, payments)
 card = features.card(decide, payments)
-terminal = features.terminal(decide, card.vectors, labels)
-customer = features.customer(decide, terminal.vectors, acts)
-
-known = customer.vectors.enrich(customers, on="customer_id", take="customer.*, customers.home, customers.day_limit, "
-                               "customers.at as seen_profile")  # fmt: skip
+customer = features.customer(decide, card.vectors, acts)
+profiled = customer.vectors.enrich(
+    customers,
+    on="customer_id",
+    take="customer.*, customers.home, customers.day_limit, customers.at as seen_profile",
+)
+terminal = features.terminal(decide, profiled, labels)
 
 # How far from the payment before and how soon after it; what the card usually pays, this payment aside.
-measured = known.select(
+measured = terminal.vectors.select(
     "*, seconds_between(last_at, at) as since, distance_km(last_lat, last_lon, lat, lon) as km, "
     "cast(spent_30d - amount as float) / nullif(times_30d - 1, 0) as usual, "
     "(squares_30d - tenths * tenths) / 100.0 / nullif(times_30d - 1, 0) as square"

@@ -1,13 +1,13 @@
 """What is kept of decisions, exactly once: headrace run record.
 
-The twins of `decide` say everything twice; the first of both by its offset is the one that is kept. Beside it, patterns
-over payments find suspicious acts, which come back to `decide` as events.
+The twins of `decide` say everything twice; the first of both by its offset is the one that is kept. Beside it acts that
+are suspicious, and what is known for whoever asks without the flow.
 """
 
 from __future__ import annotations
 
 import headrace as hr
-from bank import features
+from bank import features, patterns
 from bank.decided import Decided
 from bank.events import Customer, Label, Payment
 
@@ -27,30 +27,7 @@ labels.to(hr.lake("labels", partition="day(at)"))
 
 payments = record.stream(Payment, disorder="5 s")
 
-# Three wrong PINs, then the right one.
-guessing = (
-    record.pattern(
-        "guessing", key="card_id", select="paid.customer_id, card_id, paid.payment_id, 'guessing' as pattern, paid.at"
-    )
-    .first("miss", payments.where("not pin_ok"))
-    .times(3)
-    .then("paid", payments.where("pin_ok"))
-    .within("5 min")
-)
-# A payment that the card cannot have travelled to since the one before it, at the speed of a plane.
-travel = (
-    record.pattern(
-        "travel", key="card_id", select="there.customer_id, card_id, there.payment_id, 'travel' as pattern, there.at"
-    )
-    .first("here", payments)
-    .next(
-        "there",
-        where="distance_km(here.lat, here.lon, there.lat, there.lon) > "
-        "50 + 900 * seconds_between(here.at, there.at) / 3600",
-    )
-    .within("1 d")
-)
-acts = guessing.matches.union(travel.matches).named("acts")
+acts = patterns.acts(record, payments)
 acts.to(record.topic("acts"), key="customer_id")
 acts.to(hr.lake("acts"))
 

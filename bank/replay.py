@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -13,9 +13,7 @@ import msgspec
 import headrace as hr
 from bank.decide import decide
 from bank.decided import Decided
-from bank.events import Act, Customer, Label, Payment
-
-SEEN = ("seen_card", "seen_terminal", "seen_customer")
+from bank.events import Customer, Label, Payment
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,47 +47,62 @@ class Past:
                 self.decided.setdefault(event.payment_id, event)
             case Payment():
                 self.cards[event.card_id].append(logged)
+                self.customers[event.customer_id].append(logged)
                 self.terminals[event.terminal_id].append(logged)
             case Label():
                 self.terminals[event.terminal_id].append(logged)
-            case Act():
-                self.customers[event.customer_id].append(logged)
 
-    def of(self, told: Decided) -> dict[str, list[Logged]]:
-        """What there is of its card, its terminal and its customer, by the column that says what was seen of it."""
-        keys = self.cards[told.card_id], self.terminals[told.terminal_id], self.customers[told.customer_id]
-        return dict(zip(SEEN, keys, strict=True))
-
-    def seen_by(self, told: Decided) -> list[Logged]:
-        """All that the decision can have seen, in the order of time, the payment itself last."""
+    def seen_by(self, told: Decided) -> tuple[list[Logged], list[Logged]]:
+        """All that the decision can have seen, as it came, the payment itself last. Beside it those of them that were
+        paid with other cards of the customer, the newest last: acts found in these count, and only their sum says
+        which were known."""
         rows: dict[str, Logged] = {}
-        for name, candidates in self.of(told).items():
-            seen = hr.Seen.read(getattr(told, name))
+        for candidates, seen in (
+            (self.cards[told.card_id], hr.Seen.read(told.seen_card)),
+            (self.terminals[told.terminal_id], hr.Seen.read(told.seen_terminal)),
+        ):
             rows |= {one.place: one for one in candidates if seen.has(one.topic, one.partition, one.offset)}
+        paid = self.customers[told.customer_id]
+        others = [one for one in paid if one.event.card_id != told.card_id and one.event.at <= told.at]
+        rows |= {one.place: one for one in others}
         own = next(one for one in self.cards[told.card_id] if one.event.payment_id == told.payment_id)
         del rows[own.place]
-        return [*sorted(rows.values(), key=lambda one: (one.event.at, one.place)), own]
+        return [*_as_it_came(rows.values()), own], _as_it_came(others)
+
+
+def _as_it_came(rows: Iterable[Logged]) -> list[Logged]:
+    """By time, and those of a partition in their own order: a pattern takes them so."""
+    latest: dict[tuple[str, int], datetime] = {}
+    placed = []
+    for one in sorted(rows, key=lambda one: one.offset):
+        at = (one.topic, one.partition)
+        latest[at] = max(latest.get(at, one.event.at), one.event.at)
+        placed.append((latest[at], *at, one.offset, one))
+    return [one for *_, one in sorted(placed, key=lambda place: place[:-1])]
 
 
 def again(past: Past, told: Decided, policies: Mapping[str, hr.Policy]) -> Decided:
     """The decision as it comes out of what it had seen; `policies` by their place in the log."""
-    rows = past.seen_by(told)
+    rows, others = past.seen_by(told)
     found = _decide(rows, told, policies)
-    for name, candidates in past.of(told).items():
-        mine, theirs = getattr(found, name), getattr(told, name)
-        if mine != theirs:  # on the way to another key, rows can pass each other
-            places = {one.place for one in candidates}
-            passed = [one.place for one in rows[:-1] if one.place in places]
-            late = hr.Seen.read(mine).more_than(hr.Seen.read(theirs), passed)
-            rows = [one for one in rows if one.place not in late]
-            found = _decide(rows, told, policies)
+    if found.seen_terminal != told.seen_terminal:  # on the way to another key, rows can pass each other
+        places = {one.place for one in past.terminals[told.terminal_id]}
+        passed = [one.place for one in rows[:-1] if one.place in places]
+        late = hr.Seen.read(found.seen_terminal).more_than(hr.Seen.read(told.seen_terminal), passed)
+        rows = [one for one in rows if one.place not in late]
+        found = _decide(rows, told, policies)
+    while found.seen_customer != told.seen_customer and others:  # and so can those of two cards
+        newest = others.pop()
+        rows = [one for one in rows if one.place != newest.place]
+        found = _decide(rows, told, policies)
     return found
 
 
 def _decide(rows: list[Logged], told: Decided, policies: Mapping[str, hr.Policy]) -> Decided:
     widths = {topic: 1 + max((one.partition for one in rows if one.topic == topic), default=0)
-              for topic in ("payments", "labels", "acts")}  # fmt: skip
-    with hr.testing.run(decide, partitions=widths | {"customers": 1}, now=told.at + timedelta(days=1)) as t:
+              for topic in ("payments", "labels")}  # fmt: skip
+    now = told.at + timedelta(days=1)
+    with hr.testing.run(decide, partitions=widths | {"customers": 1}, now=now, realtime=True) as t:
         for one in rows[:-1]:
             t.send(one.event, partition=one.partition, offset=one.offset)
         if told.policy_seen:
@@ -114,7 +127,7 @@ def differences(told: Decided, found: Decided) -> dict[str, tuple[Any, Any]]:
 def read(client: Any) -> Past:
     """All of the log that decisions are made of."""
     past = Past()
-    for event in (Payment, Label, Act, Decided):
+    for event in (Payment, Label, Decided):
         for record in client.read(event):
             past.add(record.event, record.topic, record.partition, record.offset)
     return past

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 import headrace as hr
 from bank.decide import decide
-from bank.events import Act, Payment
-from bank.record import record
 from bank.traffic import Made, Traffic
 
 DELAY = timedelta(days=7)
@@ -32,27 +29,17 @@ class Lived:
 
 
 def live_through(traffic: Traffic, start: datetime, days: int, policy: hr.Policy | None = None) -> Lived:
-    """Days of traffic, decided by a policy; frauds become known `DELAY` later, and suspicious acts at once."""
+    """Days of traffic, decided by a policy; frauds become known `DELAY` later."""
     made = list(traffic.history(start, days))
     now = start + timedelta(days=days)
     labels = [one.label(one.payment.at + DELAY) for one in made if one.fraud]
     events = heapq.merge(
         (one.payment for one in made),
         (label for label in labels if label.at < now),
-        _acts([one.payment for one in made], now),
         key=lambda event: event.at,
     )
-    with hr.testing.run(decide, now=now) as t:
+    with hr.testing.run(decide, now=now, realtime=True) as t:
         if policy is not None:
             t.policy("fraud", policy)
         t.send(*traffic.customers(start), *events)
         return Lived(made, [row.as_dict() for row in t.read("decisions.raw")])
-
-
-def _acts(payments: list[Payment], now: datetime) -> Iterator[Act]:
-    """What the patterns of `record` find, a moment after each."""
-    with hr.testing.run(record, now=now) as t:
-        t.send(*payments)
-        t.end()
-        for row in sorted(t.read("acts"), key=lambda row: row.at):
-            yield Act(**row.as_dict() | {"at": row.at + timedelta(milliseconds=500)})

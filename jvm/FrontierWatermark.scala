@@ -24,6 +24,7 @@ class HeadraceExtensions extends SparkSessionExtensionsProvider {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     extensions.injectPlannerStrategy(_ => FrontierStrategy)
     extensions.injectPlannerStrategy(_ => CombineStrategy)
+    extensions.injectPlannerStrategy(_ => PlacedStrategy)
     val within = new ExpressionInfo(classOf[Within].getName, Within.name)
     extensions.injectFunction((FunctionIdentifier(Within.name), within, Within.of))
   }

@@ -1,7 +1,7 @@
 /** Another number of partitions for the keyed state of a checkpoint that nobody runs from.
   *
   * Spark's own rewriter (that of `spark.streamingCheckpointManager.repartition`) reads a state and writes it anew, each
-  * row where the hash of its key says. The wheel's lists belong to a partition and not to a key, so they are left out on
+  * row where its key's place is (Placed). The wheel's lists belong to a partition and not to a key, so they are left out on
   * the way and made again from the keys: each says in the first bytes of its state when time next has something to say
   * to it. Spark would add a batch of its own for this, and refuse while one is unfinished; here the batch keeps its
   * number, so that its token and its plan stay true. */
@@ -48,7 +48,7 @@ private class Spreading(state: DataFrame, partitions: Int, watermark: Long) {
     val wheels = col("partition_key.slot").bitwiseAND(lit(Stage.WHEEL)) === lit(Stage.WHEEL)
     val timers = turning(state.where(wheels))
     val now = if (watermark <= 0) Times.NONE else watermark
-    val spread = state.where(!wheels).repartition(partitions, col("partition_key"))
+    val spread = state.where(!wheels).repartition(partitions, col("partition_key.slot").bitwiseAND(lit(Stage.PLACE)))
     spread.mapPartitions((rows: Iterator[Row]) => new Turned(now, timers).apply(rows))(ExpressionEncoder(state.schema))
   }
 
@@ -107,8 +107,9 @@ private class Turned(now: Long, timers: Array[Row]) extends WheelStore {
 
   override def get(name: Array[Byte]): Array[Byte] = null
   override def put(name: Array[Byte], bytes: Array[Byte]): Unit = {
-    val key = keyBytes(InternalRow(Stage.WHEEL, name)).getBytes
-    lists.add(Row(Row(Stage.WHEEL, name), key, valueBytes(InternalRow(bytes)).getBytes, KEYS))
+    // Copied: `getBytes` gives the projection's own buffer where a row just fills it.
+    val key = keyBytes(InternalRow(Stage.WHEEL, name)).copy().getBytes
+    lists.add(Row(Row(Stage.WHEEL, name), key, valueBytes(InternalRow(bytes)).copy().getBytes, KEYS))
   }
   override def remove(name: Array[Byte]): Unit = {}
 }

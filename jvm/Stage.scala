@@ -30,6 +30,9 @@ object Stage {
   /** A step's ordinal fits into so many bits, those of exits and dead letters too. */
   final val STEP_BITS = 21
 
+  /** What is left of a slot without its step: all that a key's place among the partitions goes by. */
+  final val PLACE = -1L << STEP_BITS
+
   def stepOf(slot: Long): Int = (slot & ((1L << STEP_BITS) - 1)).toInt
 
   /** The slot under which the wheel keeps its lists: the last step that fits, and no key's hash. */
@@ -63,8 +66,9 @@ object Stage {
     StagePlan(chain, StageSpec.parse(spec), conditions)
 }
 
-/** What a stage is told: who it works for, and its steps. */
-case class StageSpec(app: String, version: String, topics: Array[String], byClock: Boolean, steps: Array[StepSpec])
+/** What a stage is told: who it works for, and its steps. `inPlace`: its rows lie where their keys belong already. */
+case class StageSpec(
+    app: String, version: String, topics: Array[String], byClock: Boolean, inPlace: Boolean, steps: Array[StepSpec])
 
 /** A window, dedup or changed has one input and tells its `output`; a row step (RowStep) has `ports` instead. `having` is a
   * window's only condition, over its output; those of a row step see its first input, then columns of their own. */
@@ -99,6 +103,7 @@ object StageSpec {
       node.get("version").asText,
       listed(node.get("topics")).map(_.asText),
       node.path("by_clock").asBoolean,
+      node.path("in_place").asBoolean,
       listed(node.get("steps")).map(step)
     )
   }

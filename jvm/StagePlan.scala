@@ -30,7 +30,8 @@ object StagePlan {
     val session = frame.sparkSession
     val source = frame.queryExecution.analyzed
     val chained = if (Combine.helps(spec)) Combined(spec, source) else source
-    val child = Project(chained.output :+ slotOf(chained.output), chained)
+    val slotted = Project(chained.output :+ slotOf(chained.output), chained)
+    val child = Placed(slotted.output.last, slotted.output(Stage.KEY), spec.inPlace, slotted)
     val bound = spec.copy(steps = spec.steps.map(step => step.copy(conditions = conditionsOf(session, step, conditions.get(step.ordinal)))))
     val kernel = new StageKernel(bound, Counters.open(session.sparkContext), spec.steps.map(_ => Counters.site()))
     val keys = Seq(child.output.last, child.output(Stage.KEY))
@@ -57,9 +58,9 @@ object StagePlan {
   }
 
   /** The key's hash with the step in its low bits. Spark groups by sorting, and compares the first eight bytes of what it
-    * sorts by: with a step in front they would all be equal, with a hash hardly ever. */
+    * sorts by: with a step in front they would all be equal, with a hash hardly ever. The hash alone is a key's place. */
   private def slotOf(chain: Seq[Attribute]): Alias = {
-    val hash = BitwiseAnd(new XxHash64(Seq(chain(Stage.KEY))), Literal(-1L << Stage.STEP_BITS))
+    val hash = BitwiseAnd(new XxHash64(Seq(chain(Stage.KEY))), Literal(Stage.PLACE))
     Alias(BitwiseOr(hash, Cast(chain(Stage.STEP), LongType)), "slot")()
   }
 

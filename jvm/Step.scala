@@ -35,7 +35,7 @@ abstract class Step[S <: State] {
 }
 
 object Step {
-  final val VERSION = 1 // of the layout of all states; a change of any layout makes a new one
+  final val VERSION = 2 // of the layout of all states and of where they lie; a change of either makes a new one
 
   /** The step of a spec as Python writes it (`spec.as_json()`).
     * `places`: where each aggregate's argument stands in a row's args (-1: none); `args`: the kinds of the args

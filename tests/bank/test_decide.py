@@ -10,7 +10,7 @@ import pytest
 import headrace as hr
 from bank.decide import decide, decisions
 from bank.decided import Decided
-from bank.events import Act, Customer, Label
+from bank.events import Customer, Label
 from bank.policy import policy
 from headrace.model.event import event_type
 from tests.bank.deciding import lived, pay
@@ -21,7 +21,7 @@ HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 @pytest.fixture
 def t() -> Any:
     """The bank, with its policy and a customer who has paid about 20 twelve times, an hour apart."""
-    with hr.testing.run(decide) as t:
+    with hr.testing.run(decide, realtime=True) as t:
         t.policy("fraud", policy())
         t.send(Customer("u1", "CH", t.time("00:00"), hr.money(500), t.time("00:00")))
         for number in range(12):
@@ -55,6 +55,7 @@ def test_nobody_travels_that_fast(t: Any) -> None:
     assert last(t).decision == "decline"
     assert "nobody travels that fast" in last(t).reasons
     assert 9000 < last(t).km < 10000
+    assert last(t).acts_7d == 1  # the pattern has found it at the payment itself
 
 
 def test_guessed_pins_are_declined_and_a_wrong_one_always(t: Any) -> None:
@@ -64,6 +65,7 @@ def test_guessed_pins_are_declined_and_a_wrong_one_always(t: Any) -> None:
     t.send(pay(23, t.time("11:22")))
     assert last(t).decision == "decline"
     assert "three wrong PINs within five minutes" in last(t).reasons
+    assert last(t).acts_7d == 1
     t.send(pay(24, t.time("12:00")))  # the five minutes are over
     assert "three wrong PINs within five minutes" not in last(t).reasons
 
@@ -80,10 +82,10 @@ def test_a_terminal_with_known_frauds_is_looked_at(t: Any) -> None:
 
 
 def test_suspicious_acts_of_a_customer_count(t: Any) -> None:
-    for number in range(2):
-        t.send(Act("u1", "card-b", f"y{number}", "guessing", t.time("11:10")))
+    for number in range(8):  # the PIN of another card of theirs is guessed twice
+        t.send(pay(30 + number, t.time("11:10") + number * MINUTE / 2, card_id="card-b", pin_ok=number % 4 == 3))
     t.send(pay(20, t.time("11:20")))
-    assert last(t).acts_7d == 2
+    assert (last(t).acts_7d, last(t).misses_5min) == (2, 0)
     assert "suspicious acts with this customer's cards" in last(t).reasons
 
 

@@ -12,7 +12,7 @@ from redis import Redis
 
 import headrace as hr
 from bank.decide import decide, vectors
-from bank.events import Act, Customer, Label
+from bank.events import Customer, Label
 from bank.policy import policy
 from bank.record import card, customer, customers, record, terminal
 from headrace.base.ids import random_id
@@ -44,13 +44,12 @@ def life(start: datetime) -> list[Any]:
 
 
 def test_a_payment_has_the_row_that_the_flow_would_give_it(redis_url: str, tmp_path: Path) -> None:
-    with hr.testing.run(record) as kept, hr.testing.run(decide) as t, ExitStack() as opened:
+    with hr.testing.run(record) as kept, hr.testing.run(decide, realtime=True) as t, ExitStack() as opened:
         *before, last = life(t.time("08:00"))
         kept.send(*before)
         kept.end()
         fill(record, kept, redis_url, tmp_path / "lake")
-        acts = [Act(**row.as_dict()) for row in kept.read("acts")]
-        t.send(*sorted([*before, *acts], key=lambda event: event.at), last)
+        t.send(*before, last)
         online = {}
         for known in (card, terminal, customer):
             reader = FeatureReader(known.node, record.outputs, redis=lambda: redis_url, lake=tmp_path)

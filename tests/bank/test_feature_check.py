@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+import headrace as hr
 from bank.app import bank
 from bank.decide import decide
-from bank.events import Label, Payment
+from bank.events import Act, Label, Payment
 from bank.record import record
 from bank.vectors import DELAY
 from headrace.base.settings import load
@@ -18,14 +19,21 @@ from headrace.ops.features import reader
 from tests.bank.deciding import START, lived, store
 
 
-@pytest.mark.parametrize(("name", "ties"), [("card", 0), ("terminal", 1)])
+@pytest.mark.parametrize(("name", "ties"), [("card", 0), ("terminal", 1), ("customer", 0)])
 def test_logged_features_are_those_that_the_lake_gives(name: str, ties: int, tmp_path: Path) -> None:
-    """But for one: a label has the instant of a payment, and the lake does not know which came first."""
+    """But for one: a label has the instant of a payment, and the lake does not know which came first. Acts are those
+    that `record` keeps: it declares the same patterns."""
     settings = load({"home": str(tmp_path)}, root=tmp_path, env={})
     labels = [one.label(one.payment.at + DELAY) for one in lived().made if one.fraud]
     known = [label for label in labels if label.at < START + timedelta(days=10)]
     store(settings.lake, "payments", Payment, [structs.asdict(one.payment) for one in lived().made])
     store(settings.lake, "labels", Label, [structs.asdict(label) for label in known])
+    with hr.testing.run(record, now=START + timedelta(days=10)) as t:
+        t.send(*(one.payment for one in lived().made))
+        t.end()
+        acts = [row.as_dict() for row in t.read("acts")]
+    assert len(acts) > 5
+    store(settings.lake, "acts", Act, acts)
 
     with reader(decide, name, settings, beside=(bank, record)) as asked:
         checked = asked.check(lived().rows)

@@ -23,7 +23,7 @@ from bank.events import Act, Payment
 from bank.fallback import fallback
 from bank.policy import RULES, policy
 from bank.record import card, customer, customers, record
-from bank.replay import SEEN, again, differences, read
+from bank.replay import again, differences, read
 from bank.run import decided
 from bank.tokens import token
 from bank.traffic import Made, Traffic
@@ -38,6 +38,7 @@ from headrace.stack.stack import Addresses
 from tests.spark.flowing import short_batches, until
 
 DAYS = 3
+SEEN = ("seen_card", "seen_terminal", "seen_customer")
 KNOWN_AFTER = timedelta(hours=6)
 
 
@@ -112,6 +113,8 @@ def test_the_bank_decides_keeps_and_replays(
         assert len(decided(client, start, datetime.now(UTC))) == sum(row["pin_ok"] for row in rows)
         for id, count in Counter(one.event.customer_id for one in client.read(Act)).items():
             assert client.features(customer).get(customer_id=id)["acts_7d"] == count
+        # a payment that completed a pattern was decided with it
+        assert all(past.decided[one.event.payment_id].acts_7d > 0 for one in client.read(Act))
         _speaks_without_the_flow(client, made[-1], Counter(label.terminal_id for label in labels).most_common(1)[0][0])
 
     # and nowhere is the number of a card

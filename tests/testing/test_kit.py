@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 import headrace as hr
-from headrace.base.errors import BadApp, BadCall, BadEvent, BadTime, UnknownColumn, UsageError
+from headrace.base.errors import BadApp, BadCall, BadEvent, BadTime, ModeRefused, UnknownColumn, UsageError
 from headrace.testing import Row, Rows
 from tests.reference.shop import Order, order, shop, user
 from tests.reference.signs import app, send
@@ -227,6 +227,25 @@ def test_what_cannot_be_run_says_so_at_the_users_line() -> None:
             wrong()
         assert refused.value.where is not None
         assert refused.value.where.file.endswith("test_kit.py")
+
+
+def test_p1_in_real_time_patterns_take_rows_as_they_come_and_windows_are_refused() -> None:
+    app = hr.App("bank")
+    payments = app.stream(Payment, disorder="1 min")
+    found = app.pattern("more", key="card_id", select="card_id, a.amount as less, b.amount as more").first(
+        "a", payments
+    )
+    found.next("b", where="b.amount > a.amount").within("5 min").matches.to(app.topic("out"))
+    given = {False: [], True: [{"card_id": "c1", "less": hr.money("1.00"), "more": hr.money("2.00")}]}
+    for realtime, wanted in given.items():
+        with hr.testing.run(app, realtime=realtime) as t:
+            t.send(pay(t, "10:02", "1.00"), pay(t, "10:01", "2.00"))  # the second is older
+            assert t.read("out") == wanted  # at once: nothing moved the watermark past them
+            t.end()
+            assert t.read("out") == wanted
+
+    with pytest.raises(ModeRefused, match="cannot run as realtime"):
+        hr.testing.run(spend(), realtime=True)
 
 
 def test_a_flow_that_reads_what_it_writes_is_refused() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from operator import itemgetter
 from pathlib import Path
@@ -12,8 +12,10 @@ from typing import Any
 
 from headrace.base.errors import BadStore, DoesNotFit
 from headrace.expr import compile
-from headrace.model.declared import Filter, Node, Project, Read
+from headrace.expr.nodes import Ref
+from headrace.model.declared import Enriched, Filter, Node, Pattern, Project, Read, Union
 from headrace.model.featured import Featured
+from headrace.model.matched import Step
 from headrace.model.output import Output
 from headrace.model.target import LakeTable
 from headrace.stores import lake_rows
@@ -21,7 +23,7 @@ from headrace.stores import lake_rows
 Evaluate = Callable[[Any], Any]
 Reading = Callable[[Any], Evaluate]
 """How a column is read from a row."""
-Passed = Filter | Project | Featured
+Passed = Filter | Project | Featured | Enriched
 """Steps that keep a row the row it was: same time, same place."""
 
 
@@ -46,9 +48,10 @@ def find(stream: Node, outputs: Sequence[Output]) -> Kept:
     while isinstance(source, Passed):
         steps.insert(0, source)
         source = source.of
-    if isinstance(source, Read):
-        time = source.event.time
-        written = [output.of for output in outputs if output.target.label == source.event.topic]
+    time = _dated_by(source)
+    if time is not None:
+        topic = source.event.topic if isinstance(source, Read) else None
+        written = [output.of for output in outputs if output.target.label == topic]
         for place, node in enumerate((source, *steps)):  # nearest to the source: all columns are there
             for table, kept in tables.items():
                 whole = any(_same(one, node) for one in kept) or (node is source and _all_in(written, kept))
@@ -93,18 +96,24 @@ def rows(
                 yield time, tuple([value(row) for value in values])
 
 
-def _through(step: Project | Featured, read: Reading) -> Reading:
+def _through(step: Project | Featured | Enriched, read: Reading) -> Reading:
     """How a column that comes out of a step is read from a row that went in."""
     if isinstance(step, Project):
         named = dict(step.values)
         return lambda ref: compile(named[ref.name], read)
-    before = {column.name for column in step.of.columns}
+    before = {column.name: column.name for column in step.of.columns}
+    if isinstance(step, Enriched):
+        taken = [(name, value) for name, value in step.values if isinstance(value, Ref)]
+        before = {name: ref.name for name, ref in taken if ref.qualifier == step.names[0]}
 
     def passed(ref: Any) -> Evaluate:
         if ref.name not in before:
-            raise BadStore(f"{ref.name} is a feature of {step.name}, and the lake keeps only its rows",
-                           why="features over features are told by the stream alone", where=step.where)  # fmt: skip
-        return read(ref)
+            raise BadStore(
+                f"{ref.name} is what {step.name or 'the table'} knows of a row, and the lake keeps only the rows",
+                why="features of what steps before say are told by the stream alone",
+                where=step.where,
+            )
+        return read(replace(ref, name=before[ref.name]))
 
     return passed
 
@@ -114,8 +123,35 @@ def _all_in(written: list[Node], kept: list[Node]) -> bool:
     return bool(written) and all(any(one is other for other in kept) for one in written)
 
 
-def _same(one: Node, other: Node) -> bool:
-    """Whether it is one stream; of two apps that read a topic each has its own handle."""
-    if isinstance(one, Read) and isinstance(other, Read):
-        return one.event.topic == other.event.topic
-    return one is other
+def _dated_by(node: Node) -> str | None:
+    """The column that has the time of a stream's rows."""
+    match node:
+        case Read():
+            return node.event.time
+        case Filter():
+            return _dated_by(node.of)
+        case Project():
+            at = _dated_by(node.of)
+            return next((name for name, value in node.values if isinstance(value, Ref) and value.name == at), None)
+        case Union():
+            names = {_dated_by(one) for one in node.inputs}
+            return names.pop() if len(names) == 1 else None
+        case Pattern(steps=(*_, Step(optional=False, how="next" | "then" | "then_any") as last)):  # by its last row
+            at = f"last({last.name}.{_dated_by(node.of[last.input])})"
+            return next((name for name, value in node.values if isinstance(value, Ref) and value.name == at), None)
+        case _:
+            return None
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether it is one stream, or two apps declare it alike: each has its own handles."""
+    if one is other or type(one) is not type(other):
+        return one is other
+    if isinstance(one, Read):
+        return bool(one.event.topic == other.event.topic)
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if hasattr(one, "where"):  # a step: wherever it was declared, whatever it is called
+        said = [part.name for part in fields(one) if part.name not in ("where", "name")]
+        return all(_same(getattr(one, name), getattr(other, name)) for name in said)
+    return bool(one == other)

@@ -97,7 +97,8 @@ def _features(node: declared.Featured) -> StateBound:
     ever = f"the last {last:,}" if last > 1 else "the last row" if last else ""
     back = f"{_back(node, 0)} the watermark" if any(over.input == 0 for over in node.overs) else ""
     held = " and ".join(filter(None, (back, ever)))
-    words = f"{held}, at most {node.most:,}; forgotten {show(node.ttl + node.lateness)} after its last"
+    own = f"{held}, at most {node.most:,}" if held else "none of its own rows"
+    words = f"{own}; forgotten {show(node.ttl + node.lateness)} after its last"
     for number, other in enumerate(node.others, 1):
         words += f"; of {other.name} {_back(node, number).removesuffix(' behind')}, at most {node.most:,}"
     if tiled := [over for over in node.overs if over.tile]:

@@ -12,6 +12,7 @@ from headrace.model.window import AtClose
 from headrace.plan import text
 from headrace.plan.bounds import bound
 from headrace.plan.modes import MODES, why_not
+from headrace.plan.places import shuffled
 from headrace.plan.plan import Exit, Flow, Plan, Step
 
 KEYS_GUESS = 100_000
@@ -95,6 +96,8 @@ def _step(flow: Flow, step: Step) -> list[str]:
     said = [_row(step.name, text.describe(step))]
     if step.hold:
         said.append(_row("", f"meets the watermark less {show(step.hold)}, held by the steps before it (rule T6)"))
+    if step.kernel and step.level not in shuffled(flow):
+        said.append(_row("", "no shuffle: its rows lie by this key since the step before"))
     limit = bound(step)
     if limit is not None:
         total = limit.bytes_per_key * KEYS_GUESS

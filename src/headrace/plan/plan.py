@@ -29,10 +29,11 @@ TIMED = (
     declared.Pattern,
 )
 """Steps that go by event time."""
+CALLED = (declared.MapRows, declared.FilterRows)
+"""Steps that call a function of the user's."""
 STAGED = (
     *TIMED,
-    declared.MapRows,
-    declared.FilterRows,
+    *CALLED,
     declared.Decided,
     changing.Versions,
     changing.ViewJoin,
@@ -65,6 +66,11 @@ class Step:
     def staged(self) -> bool:
         """Needs a stage of its own: rows are handed over to a kernel, to Python or to a policy."""
         return isinstance(self.node, STAGED)
+
+    @property
+    def kernel(self) -> bool:
+        """Keeps state, by key."""
+        return self.staged and not isinstance(self.node, (*CALLED, declared.Decided))
 
     @property
     def ports(self) -> tuple[tuple[str, Columns], ...]:
@@ -280,6 +286,10 @@ class _Walk:
         return found
 
     def _place(self, node: Node) -> int:
+        # What a step remembers is made before what it is told of it: in real time rows come in this order (rule P1).
+        remembered = node.inputs[1:] if isinstance(node, declared.Featured) else ()
+        for of in remembered:
+            self.visit(of)
         inputs = tuple(self.visit(of) for of in node.inputs)
         before = [(self.steps[entry.step], entry.port) for entry in inputs]
         step = Step(

@@ -25,9 +25,9 @@ class Engine:
     """Runs a flow. Steps stand in the order data walks them, so that what one emits meets the next in the same batch,
     whether a row or time made it."""
 
-    def __init__(self, plan: Plan, flow: Flow, *, keep_aside: bool = False) -> None:
+    def __init__(self, plan: Plan, flow: Flow, *, keep_aside: bool = False, arrival: bool = False) -> None:
         self.flow = flow
-        self._setting = Setting(plan, flow, topics_of(flow), keep_aside)
+        self._setting = Setting(plan, flow, topics_of(flow), keep_aside, arrival)
         self._operators = {step.ordinal: _operator(step, self._setting) for step in flow.steps}
         self._exits = [Leaving(exit, self._setting) for exit in flow.exits]
         self._sources: list[list[Source]] = [[] for _ in self._setting.topics]

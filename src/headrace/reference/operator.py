@@ -23,12 +23,14 @@ class Moment:
 
 @dataclass(slots=True)
 class Setting:
-    """What the operators of one flow share. `aside`: late rows and duplicates, by step and port, if `keep_aside`."""
+    """What the operators of one flow share. `aside`: late rows and duplicates, by step and port, if `keep_aside`.
+    `arrival`: rows of patterns have their turn as they come, as in real time (rule P1)."""
 
     plan: Plan
     flow: Flow
     topics: tuple[str, ...]  # sorted: a row's source is its topic's place here
     keep_aside: bool = False
+    arrival: bool = False
     records: list[Record] = field(default_factory=list)
     dead: list[Dead] = field(default_factory=list)
     aside: dict[tuple[str, str], list[Travelling]] = field(default_factory=dict)

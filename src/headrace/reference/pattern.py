@@ -30,7 +30,7 @@ class Pattern(Meeting):
     def __init__(self, step: Step, setting: Setting, node: declared.Pattern) -> None:
         inputs = list(zip(node.keys, node.of, strict=True))
         super().__init__(step, setting, [row_of([value for _, value in key], of.columns) for key, of in inputs])
-        spec = step_of(node)[1]
+        spec = step_of(node, arrival=setting.arrival)[1]
         conditions = tuple(map(_condition, [node.layout] * len(spec.asks), node.conditions, spec.asks))
         self._spec = replace(spec, conditions=conditions)
         self._args = [_plain_row(node, number) for number in range(len(node.of))]

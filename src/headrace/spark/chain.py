@@ -17,6 +17,7 @@ from headrace.expr.types import BYTES, Column, Columns
 from headrace.log.codec import Codec
 from headrace.model import declared
 from headrace.model.decided import SAID
+from headrace.plan.places import key_into
 from headrace.plan.plan import Exit, Flow, Plan, Step
 from headrace.spark.columns import column
 from headrace.spark.functions import spark_type
@@ -47,25 +48,21 @@ def entering(step: Step, number: int, flow: Flow) -> tuple[Columns, list[Any], l
     """
     node = step.node
     whole = node.inputs[number].columns
-    if isinstance(node, declared.Joined):
-        return whole, [c.name for c in whole], [pair[number] for pair in node.on]
-    if isinstance(node, declared.Enriched):
-        return whole, [c.name for c in whole], list(node.on) if number == 0 else []
+    key = list(key_into(node, number))
     if isinstance(node, declared.Pattern):
-        return node.layout, list(node.entering(number)), [value for _, value in node.keys[number]]
+        return node.layout, list(node.entering(number)), key
     if isinstance(node, declared.Featured):
         handed: list[Any] = [*(c.name for c in whole), *node.computed(number)]
-        return node.layout(number), handed, [value for _, value in node.key_of(number)]
+        return node.layout(number), handed, key
     if isinstance(node, declared.Aggregated):
-        named = [(f"k{n}", value) for n, (_, value) in enumerate(node.keys)]
+        named = [(f"k{n}", value) for n, value in enumerate(key)]
         named += [(f"a{n}", v.argument) for n, v in enumerate(node.values) if v.argument is not None]
         columns = tuple(Column(name, value.type, value.nullable) for name, value in named)
         row = (Column("row", BYTES),) if node.ranked else ()
         late = whole if flow.reads(step.ordinal, "late") else ()
         wanted = [value for _, value in named] + [tuple(c.name for c in node.ranked) for _ in row]
-        return (*columns, *row, *late), wanted + [c.name for c in late], [v for _, v in node.keys]
-    key = node.id if isinstance(node, declared.Dedup) else node.keys if isinstance(node, declared.Changed) else ()
-    return whole, [c.name for c in whole], [value for _, value in key]
+        return (*columns, *row, *late), wanted + [c.name for c in late], key
+    return whole, [c.name for c in whole], key
 
 
 def given(node: declared.Joined | declared.Enriched | declared.Featured | declared.Pattern, port: str) -> Columns:

@@ -19,6 +19,7 @@ from headrace.expr.nodes import Ref
 from headrace.expr.types import Columns
 from headrace.model import declared
 from headrace.model.changing import Changing
+from headrace.plan.places import shuffled
 from headrace.plan.plan import Exit, Flow, Plan, Step
 from headrace.spark import stored
 from headrace.spark.chain import DEAD, EXIT, PORTS, Chain, ddl, entering, given, values_of
@@ -51,9 +52,11 @@ class Compiler:
         where there are stores, to a row per row of theirs, in columns after these."""
         frame = self._routed(source, self._from_source)
         same = {name: sf.col(name) for name in CHAIN}  # the same for all routes: what is not changed needs no CASE
+        moved = shuffled(self.flow)
         for level in range(1, self.flow.levels + 1):
             steps = [s for s in self.flow.steps if s.staged and s.level == level]
-            frame = staged(self.chain, self.plan, self.flow, steps, frame, self.home, self.arrival)
+            in_place = level not in moved
+            frame = staged(self.chain, self.plan, self.flow, steps, frame, self.home, self.arrival, in_place)
             frame = self._routed(frame, partial(self._from_stage, steps, same), self._onward(level, same))
         return self._encoded(frame)
 

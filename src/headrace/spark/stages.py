@@ -12,7 +12,7 @@ from headrace.base.duration import millis
 from headrace.expr.types import Columns
 from headrace.model import declared
 from headrace.model.changing import Changing
-from headrace.plan.plan import Flow, Plan, Step
+from headrace.plan.plan import CALLED, Flow, Plan, Step
 from headrace.spark.chain import DEAD, PORTS, Chain, ddl, entering, given
 from headrace.spark.changes import payloads
 from headrace.spark.columns import column, fault
@@ -24,21 +24,23 @@ from headrace.steps.spec import step_of
 
 GIVING = (declared.Joined, declared.Enriched, declared.Featured, declared.Pattern)
 """Steps whose kernels give rows, beside those over tables."""
-CALLED = (declared.MapRows, declared.FilterRows)
-"""Steps that call a function of the user's."""
 
 
-def staged(chain: Chain, plan: Plan, flow: Flow, steps: list[Step], frame: Any, home: str, arrival: bool) -> Any:
-    """The frame behind the stages of one level; rows of other steps pass by untouched."""
+def staged(
+    chain: Chain, plan: Plan, flow: Flow, steps: list[Step], frame: Any, home: str, arrival: bool, in_place: bool
+) -> Any:
+    """The frame behind the stages of one level; rows of other steps pass by untouched. `in_place`: its rows lie where
+    their keys belong already (places.py)."""
     decided = {s.ordinal: s.node for s in steps if isinstance(s.node, declared.Decided)}
     if decided:
         frame = _decided(chain, decided, frame, home)
-    kernels = [s for s in steps if not isinstance(s.node, (*CALLED, declared.Decided))]
+    kernels = [s for s in steps if s.kernel]
     # Spark fires event-time or processing-time timers in one operator, not both.
     for clock in (False, True):
         chosen = [s for s in kernels if s.by_clock is clock]
         if chosen:
-            frame = _kernel(chain, plan, flow, chosen, frame, clock, arrival)
+            frame = _kernel(chain, plan, flow, chosen, frame, clock, arrival, in_place)
+            in_place = True  # rows for both were placed by the first
     functions = [s for s in steps if isinstance(s.node, CALLED)]
     return _functions(chain, flow, functions, frame) if functions else frame
 
@@ -52,7 +54,9 @@ def _decided(chain: Chain, nodes: dict[int, declared.Decided], frame: Any, home:
     return frame.withColumn("payload", payload)
 
 
-def _kernel(chain: Chain, plan: Plan, flow: Flow, steps: list[Step], frame: Any, clock: bool, arrival: bool) -> Any:
+def _kernel(
+    chain: Chain, plan: Plan, flow: Flow, steps: list[Step], frame: Any, clock: bool, arrival: bool, in_place: bool
+) -> Any:
     """One transformWithState for all these steps: it groups by (step, key)."""
     from pyspark.sql import DataFrame
 
@@ -62,6 +66,7 @@ def _kernel(chain: Chain, plan: Plan, flow: Flow, steps: list[Step], frame: Any,
         "flow": flow.name,
         "topics": flow.topics,
         "by_clock": clock,
+        "in_place": in_place,
         "steps": [_step(flow, step, arrival) for step in steps],
     }
     conditions = {step.ordinal: [c._jc for c in _conditions(step.node)] for step in steps}

@@ -22,6 +22,7 @@ from headrace.model.features import Features
 from headrace.model.policy import Policy
 from headrace.model.rule import Rule
 from headrace.model.trees import Model
+from headrace.plan.modes import check
 from headrace.plan.plan import Exit, build
 from headrace.reference.batch import Arrival, Batch, Record, Tombstone, Travelling
 from headrace.reference.counts import Counts
@@ -42,23 +43,34 @@ DAY = date(2026, 11, 3)
 
 @declaring("hr.testing.run(app)")
 def run(
-    app: App, *, partitions: int | Mapping[str, int] = 1, now: datetime | None = None
+    app: App, *, partitions: int | Mapping[str, int] = 1, now: datetime | None = None, realtime: bool = False
 ) -> AbstractContextManager[Run]:
     """Runs an app in the test. `partitions`: of every topic, or by topic. `now`: where the clock starts; by default the
-    end of the test's day, so that no event of the day is dated in the future (rule T2)."""
+    end of the test's day, so that no event of the day is dated in the future (rule T2). `realtime`: as `headrace run
+    --realtime` would, where patterns take rows as they come (rule P1); an app that cannot run so is refused."""
     if not isinstance(app, App):
         raise UsageError(f"{app!r} is no app", fix='hr.testing.run(app), with app = hr.App("...")')
-    return nullcontext(Run(app, partitions=partitions, now=now))
+    return nullcontext(Run(app, partitions=partitions, now=now, realtime=realtime))
 
 
 class Run:
     """An app under test."""
 
-    def __init__(self, app: App, *, partitions: int | Mapping[str, int] = 1, now: datetime | None = None) -> None:
+    def __init__(
+        self,
+        app: App,
+        *,
+        partitions: int | Mapping[str, int] = 1,
+        now: datetime | None = None,
+        realtime: bool = False,
+    ) -> None:
         plan = build(app)
+        if realtime:
+            for flow in plan.flows:
+                check(flow, "realtime")
         self._app = app
         self._clock = HandClock(now or datetime.combine(DAY + timedelta(days=1), time(), UTC))
-        self._engines = [Engine(plan, flow, keep_aside=True) for flow in plan.flows]
+        self._engines = [Engine(plan, flow, keep_aside=True, arrival=realtime) for flow in plan.flows]
         topics = {topic for engine in self._engines for topic in engine.topics}
         given = dict.fromkeys(topics, partitions) if isinstance(partitions, int) else dict(partitions)
         for topic, count in given.items():
