@@ -9,6 +9,7 @@ import java.util.ArrayList
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, GenericInternalRow, InterpretedUnsafeProjection, UnsafeProjection, UnsafeRow}
+import org.apache.spark.unsafe.types.UTF8String
 
 import headrace.steps.{BlobWriter, Order, Row, Slices, Times}
 
@@ -43,6 +44,7 @@ final class Combiner(spec: StepSpec, layout: StepLayout, slices: Slices) {
   private var before = Times.NONE // the watermark that all these rows meet
   private var taken = 0 // rows, since portions last left
   private var givenUp = false
+  private var leaving = false
 
   // Interpreted: made for every task, and generating code for it would cost more than its rows.
   private lazy val keyOut: UnsafeProjection = InterpretedUnsafeProjection.createProjection(
@@ -53,18 +55,24 @@ final class Combiner(spec: StepSpec, layout: StepLayout, slices: Slices) {
   def full: Boolean = portions.size >= MOST
 
   /** Adds the row to its portion, if it may be. */
-  def take(chain: UnsafeRow): Boolean = {
-    if (givenUp || chain.getInt(Stage.SRC) >= Stage.DERIVED) return false
-    val told = chain.getLong(Stage.BEFORE)
+  def take(
+      key: UTF8String, time: Long, told: Long, src: Int, part: Int, off: Long, id: Array[Byte], args: UnsafeRow
+  ): Boolean = {
+    if (givenUp || leaving || src >= Stage.DERIVED || key == null) return false
     if (portions.size == 0) before = told
     else if (told != before) return false
-    val start = slices.sliceOf(chain.getLong(Stage.TIME))
+    val start = slices.sliceOf(time)
     if (slices.isGone(start, if (told == Times.NONE) told else told - spec.hold)) return false
-    point(chain)
+    payload.pointTo(args.getBaseObject, args.getBaseOffset, args.getSizeInBytes)
+    row.time = time
+    row.src = src
+    row.part = part
+    row.off = off
+    row.id = if (id == null) Order.NO_ID else id
+    row.args = payload
     if (tally.refuses(null, row) >= 0) return false
-    val place = chain.getLong(Stage.KEY) // offset and size of a binary column, as UnsafeRow keeps them
     val known = portions.size
-    val portion = portions.add(start, chain.getBaseObject, chain.getBaseOffset + (place >>> 32), place.toInt)
+    val portion = portions.add(start, key.getBaseObject, key.getBaseOffset, key.numBytes)
     if (layout.keyKept && portion == known) keyColumns.add(keyOut(payload).copy().getBytes)
     if (tally.width > 0) tally.add(portions.words, portions.counted(portion), row)
     else {
@@ -75,24 +83,18 @@ final class Combiner(spec: StepSpec, layout: StepLayout, slices: Slices) {
     true
   }
 
-  private def point(chain: UnsafeRow): Unit = {
-    row.time = chain.getLong(Stage.TIME)
-    row.src = chain.getInt(Stage.SRC)
-    row.part = chain.getInt(Stage.PART)
-    row.off = chain.getLong(Stage.OFF)
-    row.id = if (chain.isNullAt(Stage.ID)) Order.NO_ID else chain.getBinary(Stage.ID)
-    Stage.pointPayload(chain, payload)
-    row.args = payload
-  }
-
-  /** Every portion as a row of the chain; after the last there are none. */
-  def leave(): Iterator[InternalRow] = Iterator.range(0, portions.size).map(together) ++ Iterator.single(()).flatMap { _ =>
-    givenUp = taken < portions.size * 2
-    taken = 0
-    portions.clear()
-    states.clear()
-    keyColumns.clear()
-    Iterator.empty
+  /** Every portion as a row of the chain; after the last there are none. Until then it takes no rows. */
+  def leave(): Iterator[InternalRow] = {
+    leaving = true
+    Iterator.range(0, portions.size).map(together) ++ Iterator.single(()).flatMap { _ =>
+      givenUp = taken < portions.size * 2
+      leaving = false
+      taken = 0
+      portions.clear()
+      states.clear()
+      keyColumns.clear()
+      Iterator.empty
+    }
   }
 
   /** Its time is the slice's start, its offset the number of rows. */
@@ -109,10 +111,50 @@ private object Combiner {
   val MOST = 1 << 15 // portions in memory; if they are of less than two rows each, keys hardly repeat
 }
 
-/** `rows`: of the chain, each valid until the next one is asked for. */
-final class Combining(stage: StageSpec, rows: Iterator[InternalRow]) extends Iterator[InternalRow] {
+/** Puts rows of a stage's steps together. Whoever gives it rows lets what `leaves` go on before the next row. */
+final class Combining(stage: StageSpec) {
   private val combiners = Combine.combiners(stage)
-  private var leaving: Iterator[InternalRow] = Iterator.empty
+  private val payload = new UnsafeRow(0) // its columns are those of a step, which knows them
+  private var out: Iterator[InternalRow] = Iterator.empty
+
+  /** False: the row goes on as it is. `key` are bytes, not always a text; they and `row`, the payload, stay where they lie. */
+  def take(
+      step: Int, key: UTF8String, time: Long, before: Long, src: Int, part: Int, off: Long, id: Array[Byte], row: UnsafeRow
+  ): Boolean = {
+    val combiner = combinerOf(step)
+    if (combiner == null || !combiner.take(key, time, before, src, part, off, id, row)) return false
+    if (combiner.full) out = out ++ combiner.leave()
+    true
+  }
+
+  def take(chain: UnsafeRow): Boolean = {
+    Stage.pointPayload(chain, payload)
+    take(
+      chain.getInt(Stage.STEP), chain.getUTF8String(Stage.KEY), chain.getLong(Stage.TIME), chain.getLong(Stage.BEFORE),
+      chain.getInt(Stage.SRC), chain.getInt(Stage.PART), chain.getLong(Stage.OFF), chain.getBinary(Stage.ID), payload
+    )
+  }
+
+  /** There are no more rows: what is left leaves. */
+  def end(): Unit = out = out ++ combiners.iterator.flatMap(_.leave())
+
+  def leaves: Boolean = out.hasNext
+
+  def next(): InternalRow = out.next()
+
+  private def combinerOf(ordinal: Int): Combiner = {
+    var i = 0
+    while (i < combiners.length) {
+      if (combiners(i).ordinal == ordinal) return combiners(i)
+      i += 1
+    }
+    null
+  }
+}
+
+/** The same from row to row. `rows`: of the chain, each valid until the next one is asked for. */
+final class Combinations(stage: StageSpec, rows: Iterator[UnsafeRow]) extends Iterator[InternalRow] {
+  private val combining = new Combining(stage)
   private var ready: InternalRow = _
 
   def hasNext: Boolean = ready != null || advance()
@@ -126,26 +168,15 @@ final class Combining(stage: StageSpec, rows: Iterator[InternalRow]) extends Ite
 
   private def advance(): Boolean = {
     while (ready == null) {
-      if (leaving.hasNext) ready = leaving.next()
+      if (combining.leaves) ready = combining.next()
       else if (rows.hasNext) {
-        val chain = rows.next().asInstanceOf[UnsafeRow]
-        val combiner = combinerOf(chain.getInt(Stage.STEP))
-        if (combiner == null || !combiner.take(chain)) ready = chain
-        else if (combiner.full) leaving = combiner.leave()
+        val chain = rows.next()
+        if (!combining.take(chain)) ready = chain
       } else {
-        leaving = combiners.iterator.flatMap(_.leave())
-        if (!leaving.hasNext) return false
+        combining.end()
+        if (!combining.leaves) return false
       }
     }
     true
-  }
-
-  private def combinerOf(ordinal: Int): Combiner = {
-    var i = 0
-    while (i < combiners.length) {
-      if (combiners(i).ordinal == ordinal) return combiners(i)
-      i += 1
-    }
-    null
   }
 }

@@ -13,7 +13,9 @@ final class Portions(width: Int) {
   import Portions._
 
   private val stride = OWN + width
-  private var places = new Array[Int](FEW * 2) // by hash, or in the next free place: a portion's number + 1
+  // By hash, or in the next free place: so much of the hash as an int holds, which spares a look at most portions of
+  // other keys, and a portion's number + 1.
+  private var places = new Array[Long](FEW * 2)
   var words = new Array[Long](FEW * stride)
   private var keys = new Array[Byte](FEW * 16) // one behind the other
   private var keysEnd = 0
@@ -30,31 +32,31 @@ final class Portions(width: Int) {
     Arrays.copyOfRange(keys, (place >>> 32).toInt, (place >>> 32).toInt + place.toInt)
   }
 
-  /** One more row of the slice and the key that lies there, in a row: padded with zeros to whole words. Gives the portion,
-    * which is the last if it is new. */
+  /** One more row of the slice and the key that lies there. Gives the portion, which is the last if it is new. */
   def add(start: Long, base: AnyRef, offset: Long, length: Int): Int = {
-    val hash = XXH64.hashUnsafeBytes(base, offset, length, start)
-    val head = if (length > 0) Platform.getLong(base, offset) else 0
-    val neck = if (length > 8) Platform.getLong(base, offset + 8) else 0
-    var at = hash.toInt & (places.length - 1)
+    val hash = XXH64.hashUnsafeBytes(base, offset, length, start).toInt
+    val head = if (length >= 8) Platform.getLong(base, offset) else few(base, offset, length)
+    val tail = if (length > 8) Platform.getLong(base, offset + length - 8) else 0
+    var at = hash & (places.length - 1)
     while (places(at) != 0) {
-      val portion = places(at) - 1
-      val from = portion * stride
-      if (words(from) == hash && words(from + START) == start && words(from + HEAD) == head && words(from + NECK) == neck &&
-        isKey(words(from + KEY), base, offset, length)) {
-        words(from + ROWS) += 1
-        return portion
+      if ((places(at) >>> 32).toInt == hash) {
+        val portion = places(at).toInt - 1
+        val from = portion * stride
+        if (words(from + START) == start && words(from + HEAD) == head && words(from + TAIL) == tail &&
+          isKey(words(from + KEY), base, offset, length)) {
+          words(from + ROWS) += 1
+          return portion
+        }
       }
       at = (at + 1) & (places.length - 1)
     }
-    places(at) = size + 1
+    places(at) = hash.toLong << 32 | size + 1
     room(length)
     val from = size * stride
-    words(from) = hash
     words(from + START) = start
     words(from + KEY) = keysEnd.toLong << 32 | length
     words(from + HEAD) = head
-    words(from + NECK) = neck
+    words(from + TAIL) = tail
     words(from + ROWS) = 1
     Platform.copyMemory(base, offset, keys, Platform.BYTE_ARRAY_OFFSET + keysEnd, length)
     keysEnd += length
@@ -64,13 +66,24 @@ final class Portions(width: Int) {
   }
 
   def clear(): Unit = {
-    Arrays.fill(places, 0)
+    Arrays.fill(places, 0L)
     Arrays.fill(words, 0, size * stride, 0L)
     size = 0
     keysEnd = 0
   }
 
-  /** Whether the key of this place is the one that lies there; their first words are the same. */
+  /** A key shorter than a word. */
+  private def few(base: AnyRef, offset: Long, length: Int): Long = {
+    var word = 0L
+    var i = 0
+    while (i < length) {
+      word = word << 8 | Platform.getByte(base, offset + i) & 0xff
+      i += 1
+    }
+    word
+  }
+
+  /** Whether the key of this place is the one that lies there; their first and last words are the same. */
   private def isKey(place: Long, base: AnyRef, offset: Long, length: Int): Boolean = place.toInt == length &&
     (length <= 16 || ByteArrayMethods.arrayEquals(base, offset, keys, Platform.BYTE_ARRAY_OFFSET + (place >>> 32), length))
 
@@ -80,24 +93,25 @@ final class Portions(width: Int) {
   }
 
   private def spread(): Unit = {
-    places = new Array[Int](places.length * 2)
-    var portion = 0
-    while (portion < size) {
-      var at = words(portion * stride).toInt & (places.length - 1)
-      while (places(at) != 0) at = (at + 1) & (places.length - 1)
-      places(at) = portion + 1
-      portion += 1
+    val before = places
+    places = new Array[Long](before.length * 2)
+    before.foreach { place =>
+      if (place != 0) {
+        var at = (place >>> 32).toInt & (places.length - 1)
+        while (places(at) != 0) at = (at + 1) & (places.length - 1)
+        places(at) = place
+      }
     }
   }
 }
 
 private object Portions {
   val FEW = 1 << 10 // at first
-  // A portion's own words, behind the hash of slice and key.
-  val START = 1
-  val KEY = 2 // where it begins in `keys`, and its length
-  val ROWS = 3
-  val HEAD = 4 // the key's first bytes
-  val NECK = 5 // and the next
-  val OWN = 6
+  // A portion's own words.
+  val START = 0
+  val KEY = 1 // where it begins in `keys`, and its length
+  val ROWS = 2
+  val HEAD = 3 // the key's first eight bytes
+  val TAIL = 4 // and its last
+  val OWN = 5
 }
