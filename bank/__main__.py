@@ -31,7 +31,7 @@ def run(
     rate: Annotated[float, typer.Option(help="Payments a second.")] = 20.0,
     past: Annotated[
         int, typer.Option(min=0, help="Payments of the days before, decided before it first opens.")
-    ] = 20_000,
+    ] = 15_000,
 ) -> None:
     """The whole bank with made-up traffic, until Ctrl-C."""
     from bank.run import run as begin

@@ -35,6 +35,8 @@ SETTLED = timedelta(seconds=15)
 """So old is a decision that is certainly in the lake."""
 BEFORE = 2
 """Days of payments from which those are taken that the bank starts with."""
+SINGLY, PACE = 0.6, 150
+"""So large a part of them comes one by one, so many a second, as later: what that takes is compiled before it opens."""
 WARM = 20
 """So many decisions in time, one after the other, and the bank opens."""
 DECIDE = ("run", "decide", "--realtime", "--interval", "2 min", "--twin")
@@ -60,11 +62,12 @@ def run(rate: float, past: int, say: Say) -> None:
         (home / "logs").mkdir(exist_ok=True)
         client = undo.enter_context(hr.connect(decide))
         client.send(*Traffic(SEED).customers(datetime.now(UTC)))
-        sent = 0
+        before: deque[Payment] = deque()
         if client.policy("fraud").current().active is None:
             client.policy("fraud").publish(policy(), note="the bank's first")
             say("published the rules and the model")
-            sent = _pay_before(client, past)
+            before = _paid_before(past)
+            client.send(*(before.popleft() for _ in range(int((1 - SINGLY) * len(before)))))
         started: list[jobs.Job] = []
 
         def begin(name: str, words: Sequence[str], *, yields: bool = False) -> jobs.Job:
@@ -78,8 +81,8 @@ def run(rate: float, past: int, say: Say) -> None:
         begin("record", RECORD, yields=True)
         for twin in twins:
             twin.until(": running")
-        if sent:
-            _take_in(sent, len(twins), started, say)
+        if before:
+            _take_in(client, before, len(twins), started, say)
         service = begin("service", ("serve", "decide"))
         page = service.until("page ").split()[-1]
         service.until("ready")
@@ -108,30 +111,37 @@ def run(rate: float, past: int, say: Say) -> None:
     say("stopped; the data stays, and `make run` goes on where this left off")
 
 
-def _pay_before(client: Any, past: int) -> int:
-    """Sends the last payments of the days before, all of them genuine; how many."""
+def _paid_before(past: int) -> deque[Payment]:
+    """The last payments of the days before, all of them genuine."""
     before = Traffic(SEED, harm=0).history(datetime.now(UTC) - timedelta(days=BEFORE), BEFORE)
-    paid = deque((made.payment for made in before), maxlen=past)
-    payments = client.producer(Payment)
-    payments.send_many(paid)
-    payments.flush()
-    return len(paid)
+    return deque((made.payment for made in before), maxlen=past)
 
 
-def _take_in(past: int, twins: int, started: Collection[jobs.Job], say: Say) -> None:
-    """Until these are decided by both twins, and recorded."""
+def _take_in(client: Any, rest: deque[Payment], twins: int, started: Collection[jobs.Job], say: Say) -> None:
+    """Until what is on the log, and this rest of it, is decided by both twins, and recorded."""
+    past = _records()["payments"] + len(rest)
     told, recorded = 0, 0
-    while recorded < past:
-        records = {one["topic"]: one["records"] for one in _headrace("topics", "--json")}
-        known, recorded = min(past, records.get(raw.name, 0) // twins), records.get("decisions", 0)
-        if known > told:
-            told = known
-            say(f"deciding on payments of the days before: {known:,} of {past:,}")
-            if known == past:
-                say("recording what was decided")
-        for job in started:
-            job.check()
-        time.sleep(5)  # to ask takes a process, where all others are starting
+    with client.producer(Payment) as payments:
+        while recorded < past:
+            records = _records()
+            known, recorded = min(past, records.get(raw.name, 0) // twins), records.get("decisions", 0)
+            if known > told:
+                told = known
+                say(f"deciding on payments of the days before: {known:,} of {past:,}")
+                if known == past:
+                    say("recording what was decided")
+            for job in started:
+                job.check()
+            ask = time.monotonic() + 5  # which takes a process, where all others are starting
+            while (left := ask - time.monotonic()) > 0:
+                if rest:
+                    payments.send(rest.popleft())
+                time.sleep(min(left, 1 / PACE) if rest else left)
+
+
+def _records() -> dict[str, int]:
+    """How many there are, by topic."""
+    return {one["topic"]: one["records"] for one in _headrace("topics", "--json")}
 
 
 def _first_decisions(terminal: Terminal, like: Payment, started: Collection[jobs.Job]) -> None:
