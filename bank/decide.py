@@ -17,8 +17,8 @@ payments = decide.stream(Payment, disorder="30 s")
 labels = decide.stream(Label, disorder="30 s")
 customers = decide.table(Customer)
 
-acts = patterns.acts(decide, payments)
 card = features.card(decide, payments)
+acts = patterns.acts(decide, card.vectors)  # a payment that comes again is none of them
 customer = features.customer(decide, card.vectors, acts)
 profiled = customer.vectors.enrich(
     customers,

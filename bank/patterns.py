@@ -19,14 +19,15 @@ def acts(app: hr.App, payments: hr.Stream) -> hr.Stream:
         .then("paid", payments.where("pin_ok"))
         .within("5 min")
     )
-    # A payment that the card cannot have travelled to since the one before it, at the speed of a plane.
+    # A payment that the card cannot have travelled to from the one before it, at the speed of a plane; in whichever
+    # order the two come.
     travel = (
         app.pattern("travel", key="card_id", select=_told("travel", "there"))
         .first("here", payments)
         .next(
             "there",
             where="distance_km(here.lat, here.lon, there.lat, there.lon) > "
-            "50 + 900 * seconds_between(here.at, there.at) / 3600",
+            "50 + 900 * abs(seconds_between(here.at, there.at)) / 3600",
         )
         .within("1 d")
     )

@@ -32,8 +32,8 @@ acts.to(record.topic("acts"), key="customer_id")
 acts.to(hr.lake("acts"))
 
 # What is known, for whoever asks without the flow: the service, if the flow does not answer in time. A payment that
-# comes twice counts twice at its terminal here; `decide` sets it aside before. Customers are a flow of their own: the
-# state of the others is as it was before they were kept.
+# comes twice counts twice at its terminal and for the patterns here; `decide` sets it aside before. Customers are a
+# flow of their own: the state of the others is as it was before they were kept.
 card = features.card(record, payments).to(hr.redis("card:{card_id}"))
 terminal = features.terminal(record, payments, labels).to(hr.redis("terminal:{terminal_id}"))
 customer = features.customer(record, payments, acts).to(hr.redis("customer:{customer_id}"))

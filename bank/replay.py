@@ -55,7 +55,7 @@ class Past:
     def seen_by(self, told: Decided) -> tuple[list[Logged], list[Logged]]:
         """All that the decision can have seen, as it came, the payment itself last. Beside it those of them that were
         paid with other cards of the customer, the newest last: acts found in these count, and only their sum says
-        which were known."""
+        which were known. One that the terminal had seen was known to the customer before."""
         rows: dict[str, Logged] = {}
         for candidates, seen in (
             (self.cards[told.card_id], hr.Seen.read(told.seen_card)),
@@ -64,6 +64,7 @@ class Past:
             rows |= {one.place: one for one in candidates if seen.has(one.topic, one.partition, one.offset)}
         paid = self.customers[told.customer_id]
         others = [one for one in paid if one.event.card_id != told.card_id and one.event.at <= told.at]
+        others = [one for one in others if one.place not in rows]
         rows |= {one.place: one for one in others}
         own = next(one for one in self.cards[told.card_id] if one.event.payment_id == told.payment_id)
         del rows[own.place]

@@ -119,7 +119,7 @@ def _paid_before(past: int) -> deque[Payment]:
 
 def _take_in(client: Any, rest: deque[Payment], twins: int, started: Collection[jobs.Job], say: Say) -> None:
     """Until what is on the log, and this rest of it, is decided by both twins, and recorded."""
-    past = _records()["payments"] + len(rest)
+    past = _records().get("payments", 0) + len(rest)
     told, recorded = 0, 0
     with client.producer(Payment) as payments:
         while recorded < past:

@@ -87,7 +87,7 @@ final class Combiner(spec: StepSpec, layout: StepLayout, slices: Slices) {
   def leave(): Iterator[InternalRow] = {
     leaving = true
     Iterator.range(0, portions.size).map(together) ++ Iterator.single(()).flatMap { _ =>
-      givenUp = taken < portions.size * 2
+      givenUp ||= taken < portions.size * 2
       leaving = false
       taken = 0
       portions.clear()
@@ -123,7 +123,7 @@ final class Combining(stage: StageSpec) {
   ): Boolean = {
     val combiner = combinerOf(step)
     if (combiner == null || !combiner.take(key, time, before, src, part, off, id, row)) return false
-    if (combiner.full) out = out ++ combiner.leave()
+    if (combiner.full) follow(combiner.leave())
     true
   }
 
@@ -136,7 +136,10 @@ final class Combining(stage: StageSpec) {
   }
 
   /** There are no more rows: what is left leaves. */
-  def end(): Unit = out = out ++ combiners.iterator.flatMap(_.leave())
+  def end(): Unit = follow(combiners.iterator.flatMap(_.leave()))
+
+  /** By value: they are leaving from now on, though others go first. */
+  private def follow(next: Iterator[InternalRow]): Unit = out = out ++ next
 
   def leaves: Boolean = out.hasNext
 

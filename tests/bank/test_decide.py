@@ -81,6 +81,15 @@ def test_a_terminal_with_known_frauds_is_looked_at(t: Any) -> None:
     assert "frauds at this terminal became known" in last(t).reasons
 
 
+def test_a_payment_that_comes_again_or_after_a_later_one_is_no_suspicious_act(t: Any) -> None:
+    for at in ("11:05", "11:25", "11:15", "11:25"):  # the third comes late, the last again; all of one place
+        t.send(pay(int(at[-2:]), t.time(at)))
+    for _ in range(3):  # one wrong PIN, told three times
+        t.send(pay(26, t.time("11:26"), pin_ok=False))
+    t.send(pay(27, t.time("11:27")))
+    assert (last(t).payment_id, last(t).acts_7d, last(t).misses_5min) == ("p27", 0, 1)
+
+
 def test_suspicious_acts_of_a_customer_count(t: Any) -> None:
     for number in range(8):  # the PIN of another card of theirs is guessed twice
         t.send(pay(30 + number, t.time("11:10") + number * MINUTE / 2, card_id="card-b", pin_ok=number % 4 == 3))

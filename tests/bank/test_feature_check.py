@@ -19,10 +19,12 @@ from headrace.ops.features import reader
 from tests.bank.deciding import START, lived, store
 
 
-@pytest.mark.parametrize(("name", "ties"), [("card", 0), ("terminal", 1), ("customer", 0)])
-def test_logged_features_are_those_that_the_lake_gives(name: str, ties: int, tmp_path: Path) -> None:
-    """But for one: a label has the instant of a payment, and the lake does not know which came first. Acts are those
-    that `record` keeps: it declares the same patterns."""
+@pytest.mark.parametrize(
+    ("app", "name", "ties"), [(decide, "card", 0), (decide, "terminal", 1), (record, "customer", 0)]
+)
+def test_logged_features_are_those_that_the_lake_gives(app: hr.App, name: str, ties: int, tmp_path: Path) -> None:
+    """But for one: a label has the instant of a payment, and the lake does not know which came first. The acts of the
+    lake are those of `record`."""
     settings = load({"home": str(tmp_path)}, root=tmp_path, env={})
     labels = [one.label(one.payment.at + DELAY) for one in lived().made if one.fraud]
     known = [label for label in labels if label.at < START + timedelta(days=10)]
@@ -35,7 +37,7 @@ def test_logged_features_are_those_that_the_lake_gives(name: str, ties: int, tmp
     assert len(acts) > 5
     store(settings.lake, "acts", Act, acts)
 
-    with reader(decide, name, settings, beside=(bank, record)) as asked:
+    with reader(app, name, settings, beside=(bank, decide, record)) as asked:
         checked = asked.check(lived().rows)
     assert checked.rows == len(lived().made) > 1_000
     assert (checked.missing, sum(match.rows - match.equal for match in checked.features)) == (0, ties)

@@ -60,9 +60,10 @@ def test_p1_in_real_time_a_match_is_remembered_before_its_last_row_is_told_of_it
     """By another key, after a shuffle: they come from one partition and go to one."""
     event, app = visit_on(topic), hr.App("site")
     visits = app.stream(event, disorder="10 min")
-    found = app.pattern("dearer", key="page", select="page, b.visit").first("a", visits)
-    dearer = found.next("b", where="b.spent > a.spent").within("1 min").matches
     page = app.features("page", key="page", source=visits, ttl="1 h").over("5 min", times=hr.count()).seen()
+    page.vectors.to(app.topic(f"{topic}-vectors", partitions=1))
+    found = app.pattern("dearer", key="page", select="page, b.visit").first("a", page.vectors)
+    dearer = found.next("b", where="b.spent > a.spent").within("1 min").matches
     own = app.features("own", key="visit", source=page.vectors, ttl="1 h")
     own.over("5 min", of=dearer, own=hr.count()).vectors.to(app.topic(f"{topic}-told", partitions=1), key="visit")
     flowing = Flowing(spark, broker, tmp_path, app)

@@ -97,7 +97,7 @@ def _step(flow: Flow, step: Step) -> list[str]:
     if step.hold:
         said.append(_row("", f"meets the watermark less {show(step.hold)}, held by the steps before it (rule T6)"))
     if step.kernel and step.level not in shuffled(flow):
-        said.append(_row("", "no shuffle: its rows lie by this key since the step before"))
+        said.append(_row("", "no shuffle: its rows lie by this key already"))
     limit = bound(step)
     if limit is not None:
         total = limit.bytes_per_key * KEYS_GUESS

@@ -286,10 +286,6 @@ class _Walk:
         return found
 
     def _place(self, node: Node) -> int:
-        # What a step remembers is made before what it is told of it: in real time rows come in this order (rule P1).
-        remembered = node.inputs[1:] if isinstance(node, declared.Featured) else ()
-        for of in remembered:
-            self.visit(of)
         inputs = tuple(self.visit(of) for of in node.inputs)
         before = [(self.steps[entry.step], entry.port) for entry in inputs]
         step = Step(
