@@ -57,7 +57,9 @@ def test_the_bank_opens_answers_and_leaves_nothing(settings: Settings, tmp_path:
             )
             # when the payment is asked for that it says one could
             with urllib.request.urlopen(request) as answer:
-                assert json.load(answer)["decision"] in ("decline", "review")  # in time, or degraded
+                told = json.load(answer)
+            # On a busy machine it may be degraded, and know nothing yet of a card that has paid for a few seconds.
+            assert told["degraded"] or told["decision"] == "decline", told
 
             # then it is recorded once, with the reason; and so are those of the people who pay meanwhile
             home = load({"home": str(tmp_path / "home")}, root=ROOT, env={})
