@@ -13,7 +13,7 @@ help:  ## this list
 # The first install takes the build tools alone: PySpark comes as source and is built with exactly these.
 $(VENV)/ready: requirements.lock requirements-build.lock pyproject.toml bank/pyproject.toml
 	@$(PYTHON) tools/need_python.py
-	@echo "setting up $(VENV) (first time: about 800 MB to fetch, 2 to 5 minutes)"
+	@echo "setting up $(VENV) (first time: about 800 MB to fetch, 2 to 4 minutes, then 2 more for kernels and a rehearsal)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install -q --require-hashes -r requirements-build.lock
 	@$(BIN)/pip install -q --progress-bar on --no-build-isolation --require-hashes -r requirements.lock

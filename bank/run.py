@@ -24,10 +24,10 @@ from bank.batch import Batch, Flag
 from bank.decide import decide, raw
 from bank.events import Payment
 from bank.policy import policy
-from bank.sample import events
+from bank.sample import KNOWN_AFTER, events
 from bank.terminals import Terminal, Terminals
 from bank.tokens import letters
-from bank.traffic import SEED, Traffic
+from bank.traffic import SEED, Made, Traffic
 
 HOUR = timedelta(minutes=1)
 """The hour of the batch job where somebody watches: the frauds there last seconds."""
@@ -35,6 +35,9 @@ SETTLED = timedelta(seconds=15)
 """So old is a decision that is certainly in the lake."""
 BEFORE = 2
 """Days of payments from which those are taken that the bank starts with."""
+HARM = 4.0
+"""So many times as many frauds as usual are among them: what only frauds set to work has been at work as well. Where it
+is not, Java throws away what it has compiled at the first fraud, in both twins at once."""
 SINGLY, PACE = 0.6, 150
 """So large a part of them comes one by one, so many a second, as later: what that takes is compiled before it opens."""
 WARM = 20
@@ -66,7 +69,9 @@ def run(rate: float, past: int, say: Say) -> None:
         if client.policy("fraud").current().active is None:
             client.policy("fraud").publish(policy(), note="the bank's first")
             say("published the rules and the model")
-            before = _paid_before(past)
+            paid = list(_paid_before(past))
+            client.send(*(made.label(made.payment.at + KNOWN_AFTER) for made in paid if made.fraud))
+            before.extend(made.payment for made in paid)
             client.send(*(before.popleft() for _ in range(int((1 - SINGLY) * len(before)))))
         started: list[jobs.Job] = []
 
@@ -111,10 +116,10 @@ def run(rate: float, past: int, say: Say) -> None:
     say("stopped; the data stays, and `make run` goes on where this left off")
 
 
-def _paid_before(past: int) -> deque[Payment]:
-    """The last payments of the days before, all of them genuine."""
-    before = Traffic(SEED, harm=0).history(datetime.now(UTC) - timedelta(days=BEFORE), BEFORE)
-    return deque((made.payment for made in before), maxlen=past)
+def _paid_before(past: int) -> deque[Made]:
+    """The last payments of the days before."""
+    days = Traffic(SEED, harm=HARM).history(datetime.now(UTC) - timedelta(days=BEFORE), BEFORE)
+    return deque(days, maxlen=past)
 
 
 def _take_in(client: Any, rest: deque[Payment], twins: int, started: Collection[jobs.Job], say: Say) -> None:

@@ -1,4 +1,4 @@
-"""The archive of classes: made once for a Java and its jars, used by later starts, left alone when it does not fit."""
+"""What Java has learned: kept once for a Java and its jars, used by later starts, left alone when it does not fit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.base.settings import Settings
+from headrace.base.settings import Settings, load
+from headrace.ops.rehearsal import rehearse
 from headrace.spark import archive
 from headrace.spark.gateway import SPARK_OPTIONS, class_path
 from headrace.spark.kernels import our_jars
@@ -33,11 +34,11 @@ def classpath(settings: Settings) -> list[Path]:
 
 def test_it_is_made_once_and_classes_come_from_it(settings: Settings, classpath: list[Path]) -> None:
     said: list[str] = []
-    archive.make(settings)
-    archive.make(settings, tell=said.append)
+    archive.make(settings, rehearse)
+    archive.make(settings, rehearse, tell=said.append)
 
     assert said == []
-    assert "shared objects file (top)" in started(classpath, *archive.options(settings.cache, classpath))
+    assert "shared objects file" in started(classpath, *archive.options(settings.cache, classpath))
 
 
 def test_without_one_or_with_one_that_does_not_fit_a_jvm_starts_as_well(
@@ -45,17 +46,62 @@ def test_without_one_or_with_one_that_does_not_fit_a_jvm_starts_as_well(
 ) -> None:
     assert archive.options(tmp_path, classpath) == []
 
-    archive.make(settings)
+    archive.make(settings, rehearse)
     own = Path(shutil.copy(classpath[0], tmp_path))
     told = archive.options(settings.cache, classpath)
 
-    assert "shared objects file (top)" not in started([own, *classpath[1:]], *told)
+    assert "shared objects file" not in started([own, *classpath[1:]], *told)
 
 
 def test_jars_that_were_written_again_have_another(settings: Settings, classpath: list[Path], tmp_path: Path) -> None:
     own = [Path(shutil.copy2(classpath[0], tmp_path)), *classpath[1:]]
-    before = archive._files(settings.cache, own)
+    before = archive._file(settings.cache, own)
     os.utime(own[0], (1, 1))
 
-    assert archive._files(settings.cache, own)[0] == before[0]
-    assert archive._files(settings.cache, own)[1] != before[1]
+    assert archive._file(settings.cache, own) != before
+
+
+@pytest.fixture
+def elsewhere(settings: Settings, tmp_path: Path) -> Settings:
+    """Settings with a cache that has the jars and nothing learned."""
+    for part in settings.cache.iterdir():
+        if part.name != "learned":
+            (tmp_path / part.name).symlink_to(part)
+    return load({"home": str(tmp_path / "home"), "cache": str(tmp_path)}, env={})
+
+
+def test_what_failed_once_is_told_and_not_tried_again(elsewhere: Settings) -> None:
+    said: list[str] = []
+    tried: list[Path] = []
+
+    def fails(_: Settings, learned: Path) -> str:
+        tried.append(learned)
+        return "no broker"
+
+    archive.make(elsewhere, fails, tell=said.append)
+    archive.make(elsewhere, fails, tell=said.append)
+
+    assert len(tried) == 1
+    assert said[1:] == ["not rehearsed, starts take longer: no broker"]
+    assert archive.options(elsewhere.cache, our_jars(elsewhere.cache)) == []
+
+
+def test_what_java_cannot_read_is_no_archive(elsewhere: Settings) -> None:
+    def writes_nonsense(_: Settings, learned: Path) -> str:
+        learned.write_text("nothing that Java wrote")
+        return ""
+
+    said: list[str] = []
+    archive.make(elsewhere, writes_nonsense, tell=said.append)
+
+    assert said[-1].startswith("not rehearsed, starts take longer: ")
+    assert archive.options(elsewhere.cache, our_jars(elsewhere.cache)) == []
+
+
+def test_a_java_that_cannot_learn_is_not_asked(elsewhere: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "LEARNS", 99)
+
+    def never(_: Settings, __: Path) -> str:
+        raise AssertionError("it was asked")
+
+    archive.make(elsewhere, never)

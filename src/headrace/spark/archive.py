@@ -1,6 +1,8 @@
-"""The archive of classes: what a driver's JVM loads, kept in the form it has in memory.
+"""What Java knows before it starts: the classes that drivers load, in the form they have in memory, and which of their
+methods are busy and how. It learns that once, in a rehearsal (ops/rehearsal.py).
 
-With it a start takes half the processor time; without it everything works as well.
+With it a driver starts in half the processor time, and compiles what counts while it starts; without it, or by a Java
+older than 25, everything works as well.
 """
 
 from __future__ import annotations
@@ -14,72 +16,69 @@ from pathlib import Path
 from headrace.base.settings import Settings
 from headrace.spark.gateway import SPARK_OPTIONS, class_path
 from headrace.spark.kernels import alone, our_jars
-from headrace.spark.profile import spark_settings
 from headrace.stack import jars
 from headrace.stack.ivy import pyspark_jars
-from headrace.stack.java import find_java, release
+from headrace.stack.java import find_java, release, version
 
+LEARNS = 25
+"""Since this Java (JEP 515)."""
 _KEPT = 3
-"""Archives of earlier kernels, 170 MB each, that are kept."""
+"""Archives, 250 MB each: of the last kernels, or of other checkouts."""
+
+Rehearse = Callable[[Settings, Path], str]
+"""Lets a driver do what drivers do, with `learning(file)`; what went wrong, or nothing."""
 
 
 def options(cache: Path, classpath: list[Path]) -> list[str]:
     """What the JVM is told, so that it uses the archive if there is one. One that does not fit it leaves alone."""
-    base, top = _files(cache, classpath)
-    return [f"-XX:SharedArchiveFile={base}:{top}"] if base.exists() and top.exists() else []
+    archive = _file(cache, classpath)
+    return [f"-XX:AOTCache={archive}"] if archive.exists() else []
 
 
-def make(settings: Settings, *, tell: Callable[[str], None] = jars.silent) -> None:
+def learning(into: Path) -> list[str]:
+    """What the JVM of the rehearsal is told; it writes the file when it ends."""
+    return ["-XX:AOTMode=record", f"-XX:AOTConfiguration={into}"]
+
+
+def make(settings: Settings, rehearse: Rehearse, *, tell: Callable[[str], None] = jars.silent) -> None:
     """Makes the archive if there is none for this Java and these jars."""
+    if (version(find_java()) or 0) < LEARNS:
+        return
     classpath = our_jars(settings.cache, tell=tell)
-    base, top = _files(settings.cache, classpath)
-    base.parent.mkdir(parents=True, exist_ok=True)
-    with alone(base.parent):
-        if top.exists() or _refused(top).exists():
+    archive = _file(settings.cache, classpath)
+    refused = archive.with_suffix(".none")  # what failed once is not tried at every start
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    with alone(archive.parent):
+        if archive.exists() or refused.exists():
             return
-        tell("archiving the classes of Spark, once: later starts take half as long")
-        with tempfile.TemporaryDirectory(dir=base.parent) as folder:
-            made = base.exists() or _ran("-Xshare:dump", made=base)
-            if not (made and _archived(settings, classpath, base, top, folder)):
-                _refused(top).touch()  # a Java that cannot: it is not asked again
-    for old in sorted(base.parent.glob("*-top.jsa"), key=lambda file: file.stat().st_mtime)[:-_KEPT]:
+        tell("rehearsing, once, two minutes: later starts take half as long, and are fast from the first event on")
+        with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
+            learned = Path(folder, "learned")
+            if trouble := rehearse(settings, learned) or _kept(learned, classpath, archive):
+                refused.write_text(trouble)
+                tell(f"not rehearsed, starts take longer: {trouble}")
+    for old in sorted(archive.parent.glob("*.aot"), key=lambda file: file.stat().st_mtime)[:-_KEPT]:
         old.unlink()
 
 
-def _archived(settings: Settings, classpath: list[Path], base: Path, top: Path, folder: str) -> bool:
-    conf = spark_settings(settings, "live") | {"spark.master": "local[2]", "spark.local.dir": folder}
-    told = [f"{name}={value}" for name, value in {**conf, "spark.app.name": "warm"}.items()]
-    return _ran(
-        *("-cp", class_path(classpath), *SPARK_OPTIONS, f"-XX:SharedArchiveFile={base}"),
-        *("headrace.Warm", f"{folder}/checkpoint", *told),
-        made=top,
-        flag="ArchiveClassesAtExit",
-    )
-
-
-def _ran(*words: str, made: Path, flag: str = "SharedArchiveFile") -> bool:
-    """Whether Java, told so, has made the file: whole, or not at all."""
-    work = made.with_suffix(".part")
-    command = [str(find_java()), f"-XX:{flag}={work}", *words]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+def _kept(learned: Path, classpath: list[Path], archive: Path) -> str:
+    """Makes the archive of it: whole, or not at all. What went wrong, or nothing."""
+    work = archive.with_suffix(".part")
+    command = [str(find_java()), "-cp", class_path(classpath), *SPARK_OPTIONS]
+    command += ["-XX:AOTMode=create", f"-XX:AOTConfiguration={learned}", f"-XX:AOTCache={work}"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode != 0 or not work.exists():
         work.unlink(missing_ok=True)
-        return False
-    work.replace(made)
-    return True
+        return (done.stdout + done.stderr).strip().rpartition("\n")[2] or f"java ended with {done.returncode}"
+    work.replace(archive)
+    return ""
 
 
-def _files(cache: Path, classpath: list[Path]) -> tuple[Path, Path]:
-    """The archive of Java's own classes, and the one on top of it. Java refuses it once a jar was written anew, even
-    the same: so what was installed again has an archive of its own."""
-    folder, java = cache / "classes", release(find_java())
+def _file(cache: Path, classpath: list[Path]) -> Path:
+    """Java refuses an archive once a jar was written anew, even the same: what was installed again has its own."""
     written = [f"{jar} {jar.stat().st_mtime_ns}" for jar in (*classpath, *sorted(pyspark_jars().glob("*.jar")))]
-    return folder / f"{_hash(java)}.jsa", folder / f"{_hash(' '.join([java, *written]))}-top.jsa"
+    return cache / "learned" / f"{_hash(' '.join([release(find_java()), *written]))}.aot"
 
 
 def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _refused(top: Path) -> Path:
-    return top.with_suffix(".none")

@@ -24,7 +24,7 @@ from headrace.spark.profile import Profile, jvm_options, spark_settings
 from headrace.spark.trouble import translate, translated
 from headrace.stack import jars
 
-_PATIENCE = 10.0  # seconds for a session to end by itself
+_PATIENCE = 10.0  # seconds for a session to end by itself, and for its JVM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Spark:
 
         ensure_callback_server_started(self.gateway.py4j)
 
-    def stop(self) -> None:
+    def stop(self, patience: float = _PATIENCE) -> None:
         """Ends the session and its JVM; a second call does nothing."""
         if self.gateway.closed:
             return
@@ -61,7 +61,7 @@ class Spark:
         ending = threading.Thread(target=self._end_session, daemon=True)
         ending.start()
         ending.join(_PATIENCE)
-        self.gateway.close()
+        self.gateway.close(patience)
         # PySpark keeps all this in class attributes: without this no second session could start.
         SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
 
@@ -116,26 +116,35 @@ def begin(
     *,
     profile: Profile = "live",
     app_name: str = "headrace",
+    learned: Path | None = None,
     tell: Callable[[str], None] = jars.silent,
 ) -> Coming:
     """Lets Spark come up in a JVM of its own; one per process.
 
-    Profiles: "live" for micro-batches and history, "realtime" for real-time mode, "test" starts fastest.
+    Profiles: "live" for micro-batches and history, "realtime" for real-time mode, "test" starts fastest. `learned`: a
+    file for what Java learns of this run; without it, it uses what it has learned before.
     """
     classpath = our_jars(settings.cache, tell=tell)
     conf = spark_settings(settings, profile)
     conf |= {"spark.app.name": app_name, "spark.local.dir": str(_scratch(settings.home / "spark" / "scratch"))}
     if not conf["spark.master"].startswith("local"):
         conf["spark.jars"] = ",".join(map(str, classpath))  # executors on other machines have their own class path
-    told = [*jvm_options(settings, profile), *archive.options(settings.cache, classpath)]
+    known = archive.options(settings.cache, classpath) if learned is None else archive.learning(learned)
+    told = [*jvm_options(settings, profile), *known]
     tell(f"starting Spark ({conf['spark.master']})")
     log = settings.home / "logs" / f"spark-{app_name}.log"
     return Coming(conf=conf, launched=launch(classpath=classpath, options=told, log=log))
 
 
-def start(settings: Settings, **chosen: Any) -> Spark:
+def start(
+    settings: Settings,
+    *,
+    profile: Profile = "live",
+    app_name: str = "headrace",
+    tell: Callable[[str], None] = jars.silent,
+) -> Spark:
     """Starts Spark, as `begin` has it, and waits for it."""
-    return begin(settings, **chosen).ready()
+    return begin(settings, profile=profile, app_name=app_name, tell=tell).ready()
 
 
 def _scratch(folder: Path) -> Path:

