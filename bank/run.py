@@ -22,7 +22,7 @@ import headrace as hr
 from bank import jobs
 from bank.batch import Batch, Flag
 from bank.decide import decide, raw
-from bank.events import Payment
+from bank.events import Label, Payment
 from bank.policy import policy
 from bank.sample import KNOWN_AFTER, events
 from bank.terminals import Terminal, Terminals
@@ -66,12 +66,15 @@ def run(rate: float, past: int, say: Say) -> None:
         client = undo.enter_context(hr.connect(decide))
         client.send(*Traffic(SEED).customers(datetime.now(UTC)))
         before: deque[Payment] = deque()
+        known: list[Label] = []
         if client.policy("fraud").current().active is None:
             client.policy("fraud").publish(policy(), note="the bank's first")
             say("published the rules and the model")
-            paid = list(_paid_before(past))
-            client.send(*(made.label(made.payment.at + KNOWN_AFTER) for made in paid if made.fraud))
-            before.extend(made.payment for made in paid)
+            for made in _paid_before(past):
+                before.append(made.payment)
+                if made.fraud and made.payment.pin_ok:  # as in bank/sample.py
+                    known.append(made.label(made.payment.at + KNOWN_AFTER))
+            client.send(*known)
             client.send(*(before.popleft() for _ in range(int((1 - SINGLY) * len(before)))))
         started: list[jobs.Job] = []
 

@@ -18,8 +18,9 @@ from headrace.base.settings import Settings
 from headrace.log import topics
 from headrace.log.broker import Broker
 from headrace.model.topic import Topic
+from headrace.spark.archive import LEARNS
 from headrace.stack import stack as embedded
-from headrace.stack.java import find_java
+from headrace.stack.java import find_java, version
 from headrace.stack.stack import Addresses
 from tests.cli.conftest import Headrace
 
@@ -167,6 +168,8 @@ def test_doctor_runs_a_query_through_spark_also_on_the_systems_java(
     assert found["java"]["what"].endswith(f" at {find_java()}")
     assert found["spark"]["severity"] == "fine"
     assert found["spark"]["what"].startswith("Spark answered a query through a Python worker")
+    learns = (version(find_java()) or 0) >= LEARNS
+    assert found["rehearsal"]["severity"] == "fine" if learns else "learns nothing" in found["rehearsal"]["why"]
 
 
 def test_doctor_warns_of_topics_that_others_made_with_other_rules(

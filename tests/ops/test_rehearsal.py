@@ -5,17 +5,22 @@ That all of it runs, `make setup` shows; tests/spark/test_archive.py finds what 
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 
+import psutil
 import pytest
 
 import headrace as hr
-from headrace.base.settings import load
+from headrace.base.settings import Settings
 from headrace.ops import rehearsal
 from headrace.plan import modes
 from headrace.plan.plan import build
+from tests.stack.waiting import until
 
 
 @pytest.mark.parametrize(("app", "act"), [(rehearsal.swift(), rehearsal.SWIFT), (rehearsal.steady(), rehearsal.STEADY)])
@@ -35,12 +40,32 @@ def test_what_only_frauds_set_to_work_is_at_work_too() -> None:
     assert any(row["acts_7d"] for row in decided)
 
 
-def test_what_goes_wrong_is_told_in_a_line(tmp_path: Path) -> None:
-    (tmp_path / "cache").write_text("a file where a folder should be")
-    settings = load({"home": str(tmp_path / "home"), "cache": str(tmp_path / "cache")}, env={})
+def test_what_goes_wrong_is_told_in_a_line(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADRACE_JAVA", "neither")
 
     told = rehearsal.rehearse(settings, tmp_path / "learned")
 
-    assert told
-    assert "\n" not in told
-    assert not (tmp_path / "learned").exists()
+    assert told == "HEADRACE_JAVA = 'neither': it says whose Java goes first"
+
+
+def of(folder: Path) -> list[psutil.Process]:
+    """Processes that were told of a place in this folder."""
+    return [one for one in psutil.process_iter(["cmdline"]) if str(folder) in " ".join(one.info["cmdline"] or [])]
+
+
+def test_it_ends_with_whoever_asked_for_it(settings: Settings, tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from headrace.base.settings import load; "
+        "from headrace.ops.rehearsal import rehearse; "
+        "rehearse(load({'cache': sys.argv[1]}, env={}), Path(sys.argv[2]))"
+    )
+    words = [sys.executable, "-c", script, str(settings.cache), str(tmp_path / "learned")]
+    asks = subprocess.Popen(words, cwd=tmp_path, env=os.environ | {"TMPDIR": str(tmp_path)})
+    until(lambda: len([one for one in of(tmp_path) if one.name() == "java"]) == 2, 60)  # a driver and a broker
+    working = of(tmp_path)
+
+    asks.kill()
+
+    asks.wait()
+    assert psutil.wait_procs(working, timeout=60)[1] == []
+    assert of(tmp_path) == []

@@ -14,8 +14,12 @@ from headrace.ops.rehearsal import rehearse
 from headrace.spark import archive
 from headrace.spark.gateway import SPARK_OPTIONS, class_path
 from headrace.spark.kernels import our_jars
-from headrace.stack.java import find_java
+from headrace.stack.java import find_java, version
 
+pytestmark = [
+    pytest.mark.timeout(900),  # where `make setup` was not run with these kernels
+    pytest.mark.skipif((version(find_java()) or 0) < archive.LEARNS, reason="this Java does not learn"),
+]
 SUBMIT = "org.apache.spark.deploy.SparkSubmit"
 
 
@@ -41,6 +45,27 @@ def test_it_is_made_once_and_classes_come_from_it(settings: Settings, classpath:
     assert "shared objects file" in started(classpath, *archive.options(settings.cache, classpath))
 
 
+def test_it_is_left_out_where_the_environment_names_another(
+    settings: Settings, classpath: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive.make(settings, rehearse)
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xshare:auto")
+
+    assert archive.options(settings.cache, classpath) == []  # with both Java would not start
+
+
+def test_what_was_not_used_for_longest_goes_and_what_was_left_half_made(tmp_path: Path) -> None:
+    for age, name in enumerate(("new.aot", "second.aot", "third.aot", "old.aot", "half.part")):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (1_000 - age, 1_000 - age))
+    (tmp_path / "tmpx").mkdir()
+    (tmp_path / "tmpx" / "learned").touch()
+
+    archive._tidy(tmp_path)
+
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["new.aot", "second.aot"]  # and the one to be made
+
+
 def test_without_one_or_with_one_that_does_not_fit_a_jvm_starts_as_well(
     settings: Settings, classpath: list[Path], tmp_path: Path
 ) -> None:
@@ -49,6 +74,7 @@ def test_without_one_or_with_one_that_does_not_fit_a_jvm_starts_as_well(
     archive.make(settings, rehearse)
     own = Path(shutil.copy(classpath[0], tmp_path))
     told = archive.options(settings.cache, classpath)
+    assert told
 
     assert "shared objects file" not in started([own, *classpath[1:]], *told)
 
@@ -82,8 +108,14 @@ def test_what_failed_once_is_told_and_not_tried_again(elsewhere: Settings) -> No
     archive.make(elsewhere, fails, tell=said.append)
 
     assert len(tried) == 1
-    assert said[1:] == ["not rehearsed, starts take longer: no broker"]
+    why, refused = archive.refusal(elsewhere.cache, our_jars(elsewhere.cache))
+    assert why == "no broker"
+    assert said[1:] == [f"not rehearsed, so starts take longer: no broker\nto try again, remove {refused}"] * 2
     assert archive.options(elsewhere.cache, our_jars(elsewhere.cache)) == []
+
+    refused.unlink()
+    archive.make(elsewhere, fails)
+    assert len(tried) == 2
 
 
 def test_what_java_cannot_read_is_no_archive(elsewhere: Settings) -> None:
@@ -94,7 +126,7 @@ def test_what_java_cannot_read_is_no_archive(elsewhere: Settings) -> None:
     said: list[str] = []
     archive.make(elsewhere, writes_nonsense, tell=said.append)
 
-    assert said[-1].startswith("not rehearsed, starts take longer: ")
+    assert said[-1].startswith("not rehearsed, so starts take longer: ")
     assert archive.options(elsewhere.cache, our_jars(elsewhere.cache)) == []
 
 

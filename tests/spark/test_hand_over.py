@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -26,7 +27,8 @@ def visits_of(event: Any, count: int) -> list[Any]:
 
 def meetings(spark: Spark) -> int:
     """Shuffles whose tasks have not all ended. Of those that were stopped before they had all begun Spark knows when
-    nothing refers to them any more."""
+    nothing refers to them any more: neither here, where the last run would still do so, nor there."""
+    gc.collect()
     spark.session._jvm.System.gc()  # type: ignore[union-attr]
     return int(spark.session._jvm.org.apache.spark.shuffle.headrace.HandOver.open())
 
@@ -42,11 +44,13 @@ def test_rows_stay_in_order_also_when_more_come_than_may_wait(
     rows, before = visits_of(event, 20 * ROOM), meetings(spark)
     read = lambda: flowing.rows(f"{topic}-told")  # noqa: E731
 
-    with short_batches(spark), running(flowing, "2 s") as run:
-        flowing.send(*rows)
-        until(lambda: len(read()) >= len(rows), every=0.2)
-        until(lambda: run.snapshot.batch >= 1)  # the interval of these rows has ended
+    def told() -> None:
+        with short_batches(spark), running(flowing, "2 s") as run:
+            flowing.send(*rows)
+            until(lambda: len(read()) >= len(rows), every=0.2)
+            until(lambda: run.snapshot.batch >= 1)  # the interval of these rows has ended
 
+    told()
     until(lambda: meetings(spark) <= before, every=1)  # nothing is left of any interval
     for key in ("p0", "p1", "p2"):
         assert [row["visit"] for row in read() if row["page"] == key] == [row.visit for row in rows if row.page == key]
@@ -76,4 +80,5 @@ def test_a_task_that_fails_ends_those_that_give_it_rows(
 
     assert run.error is not None
     assert run.error.code == "record-too-large"
+    del run
     until(lambda: meetings(spark) <= before, every=1)

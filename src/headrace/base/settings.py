@@ -31,7 +31,9 @@ class Setting:
 
 KNOWN: tuple[Setting, ...] = (
     Setting("home", ".headrace", "directory of the embedded stack's data, state and logs"),
-    Setting("cache", "", "directory of downloaded jars and compiled kernels; empty: the user's cache directory"),
+    Setting(
+        "cache", "", "directory of jars, compiled kernels and what Java learned; empty: the user's cache directory"
+    ),
     Setting("kafka.bootstrap", "", "host:port of your own Kafka; empty: the embedded one"),
     Setting("kafka.security", "PLAINTEXT", "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL"),
     Setting("kafka.sasl_mechanism", "", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"),

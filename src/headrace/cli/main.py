@@ -52,7 +52,7 @@ def root(
     tied: Annotated[bool, typer.Option("--tied", help="End, as by Ctrl-C, when the pipe at stdin does.")] = False,
 ) -> None:
     if tied:
-        from headrace.cli.tied import tie
+        from headrace.ops.tied import tie
 
         tie()
     ctx.obj = load(dict(map(_assignment, set_ or ())))

@@ -93,12 +93,13 @@ def _rows(parts: Iterable[PartView], json: bool) -> list[Row]:
 def fetch(
     ctx: typer.Context,
     connect: Annotated[bool, typer.Option("--connect", help="The jars of Kafka Connect and Debezium too.")] = False,
+    rehearsal: Annotated[bool, typer.Option(help="Let Java learn from a run what will be busy, two minutes.")] = True,
 ) -> None:
-    """Download the jars and compile the kernels, once per user."""
+    """Download the jars, compile the kernels and rehearse, once per user."""
     from headrace.ops.fetch import fetch as get
 
     with progress("jars") as move:
-        found = get(ctx.obj, connect=connect, tell=talk, progress=move)
+        found = get(ctx.obj, connect=connect, rehearsal=rehearsal, tell=talk, progress=move)
     size = sum(file.stat().st_size for file in found) / 1e6
     talk(f"{len(found)} jars are in place and verified ({size:.0f} MB)")
 
@@ -128,7 +129,7 @@ def demo(
         raise UsageError(f"{rate} events a second are none", fix="--rate 3")
     try:
         with progress("jars") as move:
-            get(ctx.obj, tell=talk, progress=move)
+            get(ctx.obj, rehearsal=False, tell=talk, progress=move)  # no Spark is started here
             opened = running.demo(ctx.obj, app, tell=talk, progress=move)
         with opened as shown:
             show(_rows(shown.parts, False), json=False)

@@ -19,8 +19,9 @@ from headrace.observe.growth import grown
 from headrace.ops import apps, endpoints, stack
 from headrace.ops.fetch import CONNECT, NEEDED
 from headrace.ops.run import growth_limits
+from headrace.spark import archive
 from headrace.spark.checkpoint import Checkpoint
-from headrace.spark.kernels import sources
+from headrace.spark.kernels import our_jars, sources
 from headrace.spark.sizes import read_sizes
 from headrace.stack import jars
 from headrace.stack.java import find_java, version
@@ -209,6 +210,20 @@ def _spark(settings: Settings) -> Iterator[Finding]:
     with start(settings, profile="test", app_name="doctor") as session:
         took = probe(session)
         yield fine("spark", f"Spark answered a query through a Python worker in {took.total_seconds():.1f} s")
+    yield _rehearsal(settings.cache, our_jars(settings.cache))
+
+
+def _rehearsal(cache: Path, classpath: list[Path]) -> Finding:
+    if archive.options(cache, classpath):
+        return fine("rehearsal", "Java knows what will be busy")
+    java, fix = version(find_java()) or 0, "`headrace fetch`, two minutes"
+    why, refused = archive.refusal(cache, classpath)
+    if why:
+        fix = f"remove {refused}, then {fix}"
+    elif java < archive.LEARNS:
+        why, fix = f"Java {java} learns nothing; {archive.LEARNS} and newer do", f"unset HEADRACE_JAVA, then {fix}"
+    what = "there was no rehearsal: drivers start slowly, and are slow for a minute"
+    return Finding(check="rehearsal", severity="note", what=what, why=why, fix=fix)
 
 
 def _many(count: int, thing: str) -> str:

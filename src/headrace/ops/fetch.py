@@ -20,15 +20,17 @@ def fetch(
     settings: Settings,
     *,
     connect: bool = False,
+    rehearsal: bool = True,
     tell: Callable[[str], None] = silent,
     progress: Progress | None = None,
 ) -> list[Path]:
-    """Every jar that is needed; those of Kafka Connect too if asked. Nothing is downloaded twice."""
+    """Every jar that is needed; those of Kafka Connect too if asked. Nothing is done twice."""
     found = [
         file
         for group in (*NEEDED, *(CONNECT if connect else ()))
         for file in jars.fetch(group, settings.cache, tell=tell, progress=progress)
     ]
     kernels = kernels_jar(settings.cache, tell=tell)
-    archive.make(settings, rehearse, tell=tell)
+    if rehearsal:
+        archive.make(settings, rehearse, tell=tell)
     return [*found, kernels]

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count, islice
@@ -23,11 +24,13 @@ from headrace.base.settings import Settings, load
 from headrace.log import topics
 from headrace.ops import endpoints
 from headrace.ops.run import AppRun, run
+from headrace.ops.tied import tie
 from headrace.plan.modes import Mode
 from headrace.spark.session import Spark, begin
 from headrace.stack import stack
+from headrace.stack.java import plain
 
-PATIENCE = 600.0
+PATIENCE, GRACE = 600.0, 30.0
 CARDS, SHOPS = 2_000, 100
 
 
@@ -142,46 +145,63 @@ RULES = hr.Policy(
 
 def rehearse(settings: Settings, learned: Path) -> str:
     """What Java learned is in the file then; else the reason why not. In a process of its own: a process has one Spark,
-    and whoever asks for this may want another."""
-    with tempfile.TemporaryDirectory(prefix="headrace-rehearsal-") as home:
+    and whoever asks for this may want another. It ends with us, in order: its stdin is a pipe that only we hold."""
+    with tempfile.TemporaryDirectory(prefix="headrace-rehearsal-", ignore_cleanup_errors=True) as home:
+        said = Path(home, "said")
         words = [sys.executable, "-m", __name__, home, str(settings.cache), str(learned)]
-        try:
-            done = subprocess.run(
-                words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=PATIENCE
+        with said.open("wb") as out:
+            child = subprocess.Popen(
+                words, stdin=subprocess.PIPE, stdout=out, stderr=out, start_new_session=True, env=plain()
             )
+        try:
+            child.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             return f"it did not end within {PATIENCE:.0f} s"
-    return "" if done.returncode == 0 else done.stderr.strip().rpartition("\n")[2]
+        finally:
+            _end(child)
+        told = said.read_text(errors="replace").strip().rpartition("\n")[2]
+    return "" if child.returncode == 0 else told or f"it ended with {child.returncode}"
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    if child.stdin is not None:
+        child.stdin.close()
+    try:
+        child.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
 
 
 def _perform(home: str, cache: str, learned: str) -> None:
+    Path(home, "headrace.toml").touch()  # or that of a folder above would be read
     settings = load({"home": home, "cache": cache}, root=Path(home), env={})
-    coming = begin(settings, profile="realtime", app_name="rehearsal", learned=Path(learned))
-    try:
+    with ExitStack() as undo:
+        coming = begin(settings, profile="realtime", app_name="rehearsal", learned=Path(learned))
+        undo.callback(coming.give_up)
+        undo.callback(stack.down, settings.home)
         stack.up(settings.home, settings.cache, parts=("kafka",), patience=timedelta(seconds=9), foreground=True)
-        with coming.ready() as spark:
-            made = _payments(datetime.now(UTC) - timedelta(days=1))
-            _act(swift(), SWIFT, settings, spark, made)
-            _act(steady(), STEADY, settings, spark, made)
-            spark.stop(patience=PATIENCE)  # what Java has learned it writes when it ends
-    finally:
-        stack.down(settings.home)
+        spark = undo.enter_context(coming.ready())
+        made = _payments(datetime.now(UTC) - timedelta(days=1))
+        _act(swift(), SWIFT, settings, spark, made, 0)
+        _act(steady(), STEADY, settings, spark, made, SWIFT.at_once + SWIFT.singly)
+        spark.stop(patience=PATIENCE)  # what Java has learned it writes when it ends
 
 
-def _act(app: hr.App, act: Act, settings: Settings, spark: Spark, made: Iterator[Payment]) -> None:
-    """Until every payment has come out."""
+def _act(app: hr.App, act: Act, settings: Settings, spark: Spark, made: Iterator[Payment], before: int) -> None:
+    """Until as many records have come out as payments went in, also `before` it: it reads from the beginning."""
     with hr.connect(app, settings) as client:
         client.send(*(Owner(f"owner-{n}", "BE", datetime.now(UTC)) for n in range(CARDS)))
         if act is SWIFT:
             client.policy("rules").publish(RULES)
         client.send(*islice(made, act.at_once))
         with run(app, settings, mode=act.mode, interval=act.interval, spark=spark) as running:
-            _until(running, settings, act.out, act.at_once)
+            _until(running, settings, act.out, before + act.at_once)
             with client.producer(Payment) as sending:
                 for payment in islice(made, act.singly):
                     sending.send(payment)
                     time.sleep(1 / act.rate)
-            _until(running, settings, act.out, act.at_once + act.singly)
+            _until(running, settings, act.out, before + act.at_once + act.singly)
 
 
 def _until(running: AppRun, settings: Settings, topic: str, wanted: int) -> None:
@@ -212,7 +232,8 @@ def _payments(at: datetime) -> Iterator[Payment]:
 
 
 if __name__ == "__main__":
+    tie()
     try:
         _perform(*sys.argv[1:])
     except HeadraceError as broken:
-        sys.exit(f"{broken.what}: {broken.why}" if broken.why else broken.what)
+        sys.exit(" ".join(f"{broken.what}: {broken.why}".split()))  # in a line

@@ -10,7 +10,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from headrace.base.errors import JavaMissing
+from headrace.base.errors import BadSetting, JavaMissing
 
 OLDEST = 17
 _OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
@@ -20,8 +20,11 @@ _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 def find_java() -> Path:
     """The `java` to start parts with. The environment variable HEADRACE_JAVA says whose is tried first, the wheel's or
     the system's."""
+    first = os.environ.get("HEADRACE_JAVA", "wheel")
+    if first not in ("wheel", "system"):
+        raise BadSetting(f"HEADRACE_JAVA = {first!r}", why="it says whose Java goes first", fix="wheel, or system")
     system = [*_home(), *_on_path()]
-    candidates = [*system, *_wheel()] if os.environ.get("HEADRACE_JAVA") == "system" else [*_wheel(), *system]
+    candidates = [*system, *_wheel()] if first == "system" else [*_wheel(), *system]
     for java in candidates:
         if (found := version(java)) is not None and found >= OLDEST:
             return java
@@ -45,12 +48,21 @@ def version(java: Path) -> int | None:
 def release(java: Path) -> str:
     """What `java -version` says; nothing if it does not run."""
     # With options in the environment it would speak of these first.
-    plain = {name: value for name, value in os.environ.items() if name not in _OPTIONS}
     try:
-        done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False, env=plain)
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False, env=plain())
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stderr + done.stdout if done.returncode == 0 else ""
+
+
+def plain() -> dict[str, str]:
+    """The environment without options for Java."""
+    return {name: value for name, value in os.environ.items() if name not in _OPTIONS}
+
+
+def environment_options() -> str:
+    """The options for Java that are in the environment."""
+    return " ".join(os.environ.get(name, "") for name in _OPTIONS)
 
 
 def _home() -> list[Path]:
