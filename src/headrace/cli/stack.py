@@ -95,7 +95,7 @@ def fetch(
     connect: Annotated[bool, typer.Option("--connect", help="The jars of Kafka Connect and Debezium too.")] = False,
     rehearsal: Annotated[bool, typer.Option(help="Let Java learn from a run what will be busy, two minutes.")] = True,
 ) -> None:
-    """Download the jars, compile the kernels and rehearse, once per user."""
+    """Download jars, compile kernels and rehearse, once per user."""
     from headrace.ops.fetch import fetch as get
 
     with progress("jars") as move:
