@@ -1,4 +1,4 @@
-"""The decision on every payment, while the terminal waits: headrace run decide --realtime --twin 1, and --twin 2.
+"""The decision on every payment, while the terminal waits: headrace run decide --realtime --twins 2.
 
 One chain, three shuffles: by card what is known of it, and the acts that patterns find; by customer how many of these
 there were, and the profile; by terminal the frauds there. Then the figures made of it, and what the published policy
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import headrace as hr
 from bank import features, patterns
-from bank.events import Customer, Label, Payment
+from bank.events import Card, Customer, Label, Payment
 from bank.fallback import fallback
 
 decide = hr.App("decide")
@@ -48,7 +48,8 @@ raw = decide.topic("decisions.raw")
 decisions.to(raw, key="payment_id")
 card.duplicates.to(decide.topic("payments.twice"))
 
-# headrace serve decide: the terminal asks over HTTP, and the first twin's answer is told.
+# headrace serve decide: the terminal asks over HTTP, and the first twin's answer is told. Only about cards that the
+# bank gave out: their table is the service's own, and no part of the flow.
 decide.service(
     "decide",
     ask=Payment,
@@ -57,6 +58,7 @@ decide.service(
     deadline="80 ms",
     fallback=fallback(vectors),
     checks={"amount > 0 and amount < 1000000": "an amount is more than 0 and less than a million"},
+    known={"card_id": decide.table(Card)},
     alerts=decide.topic("fraud-alerts"),
     label=Label,
     batch=decide.topic("batch-flags"),

@@ -1,4 +1,4 @@
-"""The bank's events: payments as terminals report them, customers, and what became known of payments later."""
+"""The bank's events: payments as terminals report them, customers, cards, and what became known of payments later."""
 
 from __future__ import annotations
 
@@ -36,6 +36,16 @@ class Customer:
     since: datetime
     day_limit: hr.Money
     """What may be spent in a day."""
+    at: datetime
+
+
+@hr.event(topic="cards", key="card_id", time="at")
+class Card:
+    """A card that the bank gave out. Payments with any other are refused before they are written (bank/decide.py)."""
+
+    card_id: str
+    customer_id: str
+    last4: str
     at: datetime
 
 

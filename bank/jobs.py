@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import headrace as hr
+from bank.progress import Say
 
 COMMAND = (sys.executable, "-m", "headrace")
 PATIENCE = 180.0
@@ -52,11 +54,11 @@ class Job:
         if self.yields:
             os.setpriority(os.PRIO_PROCESS, self.process.pid, _YIELDING)
 
-    def until(self, word: str) -> str:
-        """Waits until its log has a word; the line that has it first."""
+    def until(self, *words: str) -> str:
+        """Waits until its log has one of these words; the line that has it first."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
-            if lines := self.said(word):
+            if lines := [line for word in words for line in self.said(word)]:
                 return lines[0]
             self.check()
             time.sleep(_LOOK)
@@ -68,13 +70,17 @@ class Job:
 
     def check(self) -> None:
         """Raises with its last words if it has ended."""
-        if self.process.poll() is not None:
+        if not self.runs:
             said = self.log.read_text(errors="replace").splitlines()[-15:]
             raise hr.HeadraceError(f"{self.name} has ended", why="\n".join(said), fix=f"all it said is in {self.log}")
 
+    @property
+    def runs(self) -> bool:
+        return self.process.poll() is None
+
     def keep(self) -> bool:
         """Starts it again if it has ended, and says so; one that ends again and again raises with its last words."""
-        if self.process.poll() is None:
+        if self.runs:
             return False
         now = time.monotonic()
         self.ended = [*(at for at in self.ended if now - at < WITHIN), now]
@@ -85,9 +91,16 @@ class Job:
         return True
 
     def stop(self) -> None:
-        """As Ctrl-C does; one that does not end is killed."""
-        if self.process.poll() is None:
+        self.interrupt()
+        self.wait()
+
+    def interrupt(self) -> None:
+        """As Ctrl-C does."""
+        if self.runs:
             os.kill(self.process.pid, signal.SIGINT)
+
+    def wait(self) -> None:
+        """Until it has ended; one that does not end is killed."""
         try:
             self.process.wait(GRACE)
         except subprocess.TimeoutExpired:
@@ -98,3 +111,26 @@ class Job:
     def _untie(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()
+
+
+def keep(all_of_them: list[Job], say: Say) -> None:
+    """Starts whoever has ended again. One that ends again and again is given up if another does the same, else this
+    raises with its last words."""
+    for job in list(all_of_them):
+        try:
+            if job.keep():
+                say(f"{job.name} had ended, and is started again; see {job.log}")
+        except hr.HeadraceError as trouble:
+            if not any(other.words == job.words and other.runs for other in all_of_them):
+                raise
+            all_of_them.remove(job)
+            job.wait()
+            say(f"goes on without {job.name}: {trouble.what} {OFTEN + 1} times in {WITHIN:.0f} s; see {job.log}")
+
+
+def stop(all_of_them: Collection[Job]) -> None:
+    """At the same time: one that stands by would begin in the place of one that ends before it."""
+    with ExitStack() as ends:  # one more Ctrl-C breaks off one wait, not all
+        for job in all_of_them:
+            job.interrupt()
+            ends.callback(job.wait)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from random import Random
 
 import headrace as hr
-from bank.events import Customer
+from bank.events import Card, Customer
 from bank.places import CITIES, HOMES, Terminal
 from bank.tokens import last4, token
 
@@ -57,3 +57,8 @@ def customer(holder: Holder, at: datetime) -> Customer:
     """The holder as the bank knows them."""
     limit = hr.money(round(holder.mean) * 20 + 500)
     return Customer(holder.customer_id, CITIES[holder.city][0], at - timedelta(days=365), limit, at)
+
+
+def card(holder: Holder, at: datetime) -> Card:
+    """The holder's card as the bank gave it out."""
+    return Card(holder.card_id, holder.customer_id, holder.last4, at)

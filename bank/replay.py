@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,6 +14,22 @@ import headrace as hr
 from bank.decide import decide
 from bank.decided import Decided
 from bank.events import Customer, Label, Payment
+from bank.progress import Say
+
+SOME = 100_000
+"""So many records are read before anybody is told how far it is."""
+
+
+@hr.event(topic="payments.decide.degraded", time="at", id="payment_id")
+class Instead:
+    """What a terminal was told when the flow had not answered in time."""
+
+    payment_id: str
+    decision: str
+    reasons: list[str]
+    why: str
+    by: str
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +55,15 @@ class Past:
     customers: dict[str, list[Logged]] = field(default_factory=lambda: defaultdict(list))
     decided: dict[str, Decided] = field(default_factory=dict)
     """The first by payment: of two twins one is kept."""
+    instead: dict[str, Instead] = field(default_factory=dict)
 
     def add(self, event: Any, topic: str, partition: int, offset: int) -> None:
         logged = Logged(event, topic, partition, offset)
         match event:
             case Decided():
                 self.decided.setdefault(event.payment_id, event)
+            case Instead():
+                self.instead.setdefault(event.payment_id, event)
             case Payment():
                 self.cards[event.card_id].append(logged)
                 self.customers[event.customer_id].append(logged)
@@ -66,7 +85,13 @@ class Past:
         others = [one for one in paid if one.event.card_id != told.card_id and one.event.at <= told.at]
         others = [one for one in others if one.place not in rows]
         rows |= {one.place: one for one in others}
-        own = next(one for one in self.cards[told.card_id] if one.event.payment_id == told.payment_id)
+        own = next((one for one in self.cards[told.card_id] if one.event.payment_id == told.payment_id), None)
+        if own is None:
+            raise hr.HeadraceError(
+                f"the payment {told.payment_id} is not on the log",
+                why="its decision is, but the topic payments has no such payment any more",
+                fix="`headrace topics` says how long payments are kept; let it be as long as decisions are",
+            )
         del rows[own.place]
         return [*_as_it_came(rows.values()), own], _as_it_came(others)
 
@@ -107,10 +132,10 @@ def _decide(rows: list[Logged], told: Decided, policies: Mapping[str, hr.Policy]
         for one in rows[:-1]:
             t.send(one.event, partition=one.partition, offset=one.offset)
         if told.policy_seen:
-            t.policy("fraud", policies[told.policy_seen], offset=_offset(told.policy_seen))
+            t.policy("fraud", _policy(policies, told.policy_seen), offset=_offset(told.policy_seen))
         if told.shadow is not None:
             place = msgspec.json.decode(told.shadow)["policy_seen"]
-            t.policy("fraud", policies[place], shadow=True, offset=_offset(place))
+            t.policy("fraud", _policy(policies, place), shadow=True, offset=_offset(place))
         if told.home is not None and told.day_limit is not None and told.seen_profile is not None:
             # the profile that it met is in its own row
             t.send(Customer(told.customer_id, told.home, told.at, told.day_limit, told.seen_profile))
@@ -132,6 +157,53 @@ def read(client: Any) -> Past:
         for record in client.read(event):
             past.add(record.event, record.topic, record.partition, record.offset)
     return past
+
+
+def about(client: Any, payment_id: str, say: Say) -> Past:
+    """As much of the log as the decision on one payment is made of, and what a terminal was told instead of it."""
+    past = Past()
+
+    def take(what: str, kind: type, wanted: Callable[[Any], bool]) -> None:
+        say(f"reading {what}")
+        for number, record in enumerate(client.read(kind), 1):
+            if wanted(record.event):
+                past.add(record.event, record.topic, record.partition, record.offset)
+            if number % SOME == 0:
+                say(f"read {number:,} {what}")
+
+    take("degraded answers", Instead, lambda one: one.payment_id == payment_id)
+    take("decisions", Decided, lambda one: one.payment_id == payment_id)
+    told = past.decided.get(payment_id)
+    if told is None:
+        raise _undecided(payment_id, past.instead.get(payment_id))
+    take("payments", Payment, lambda one: one.card_id == told.card_id or one.customer_id == told.customer_id
+         or one.terminal_id == told.terminal_id)  # fmt: skip
+    take("labels", Label, lambda one: one.terminal_id == told.terminal_id)
+    return past
+
+
+def _undecided(payment_id: str, instead: Instead | None) -> hr.HeadraceError:
+    what = f"no decision about {payment_id!r} is on the log"
+    if instead is None:
+        return hr.HeadraceError(what, why="decisions.raw has none", fix="`headrace tail decisions` shows the last ones")
+    return hr.HeadraceError(
+        what,
+        why=f"the terminal was told {instead.decision} by the {instead.by} ({instead.why}), and the flow has not "
+        "decided since",
+        fix="start it: headrace run decide --realtime",
+    )
+
+
+def _policy(policies: Mapping[str, hr.Policy], place: str) -> hr.Policy:
+    """The one at a place of the log."""
+    if place not in policies:
+        raise hr.HeadraceError(
+            f"the policy at {place} is not on the log",
+            why="the decision names it, and nothing that can be read was published there: "
+            f"there is {', '.join(policies) or 'none'}",
+            fix="look for it with `headrace policy history`; a topic that was made again has other places",
+        )
+    return policies[place]
 
 
 def _offset(place: str) -> int:

@@ -20,10 +20,11 @@ import msgspec
 
 import headrace as hr
 from bank import jobs
-from bank.batch import Batch, Flag
+from bank.batch import Hourly
 from bank.decide import decide, raw
 from bank.events import Label, Payment
 from bank.policy import policy
+from bank.progress import Say
 from bank.sample import KNOWN_AFTER, events
 from bank.terminals import Terminal, Terminals
 from bank.tokens import letters
@@ -31,8 +32,6 @@ from bank.traffic import SEED, Made, Traffic
 
 HOUR = timedelta(minutes=1)
 """The hour of the batch job where somebody watches: the frauds there last seconds."""
-SETTLED = timedelta(seconds=15)
-"""So old is a decision that is certainly in the lake."""
 BEFORE = 2
 """Days of payments from which those are taken that the bank starts with."""
 HARM = 4.0
@@ -42,19 +41,20 @@ SINGLY, PACE = 0.6, 150
 """So large a part of them comes one by one, so many a second, as later: what that takes is compiled before it opens."""
 WARM = 20
 """So many decisions in time, one after the other, and the bank opens."""
-DECIDE = ("run", "decide", "--realtime", "--interval", "2 min", "--twin")
-TWINS = ("1", "2")
+TWINS = 2
 """Each in a process of its own: one that is killed, or busy making its state safe, does not slow down the other."""
+DECIDE = ("run", "decide", "--realtime", "--interval", "2 min", "--twins", str(TWINS), "--standby")
+"""Whoever is started takes the place of a twin that nobody has; one more of them waits for the first that ends."""
 RECORD = ("run", "record", "--interval", "5 s")
 """At low priority: nobody waits for it, and its start would take the processors for itself."""
 
-Say = Callable[[str], None]
 
-
-def run(rate: float, past: int, say: Say) -> None:
+def run(rate: float, past: int, standby: bool, say: Say) -> None:
     """Starts all of it, and waits for Ctrl-C. What ran before goes on running. `past`: so many payments of the days
-    before are decided before it first opens; cards have a past then, and the processes have been at work."""
-    for ending in (signal.SIGTERM, signal.SIGHUP):  # the terminal is closed: like Ctrl-C, or all would run on
+    before are decided before it first opens; cards have a past then, and the processes have been at work. `standby`:
+    one more driver waits for one of the twins to end."""
+    # Ctrl-C, which a script's background job would ignore; and the terminal is closed, or all would run on.
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, signal.default_int_handler)
     with ExitStack() as undo:
         if not any(part["state"] == "running" for part in _headrace("status", "--json")):
@@ -64,7 +64,8 @@ def run(rate: float, past: int, say: Say) -> None:
         home = Path(next(one["value"] for one in _headrace("config", "--json") if one["setting"] == "home"))
         (home / "logs").mkdir(exist_ok=True)
         client = undo.enter_context(hr.connect(decide))
-        client.send(*Traffic(SEED).customers(datetime.now(UTC)))
+        people, now = Traffic(SEED), datetime.now(UTC)
+        client.send(*people.customers(now), *people.given_out(now))
         before: deque[Payment] = deque()
         known: list[Label] = []
         if client.policy("fraud").current().active is None:
@@ -77,46 +78,67 @@ def run(rate: float, past: int, say: Say) -> None:
             client.send(*known)
             client.send(*(before.popleft() for _ in range(int((1 - SINGLY) * len(before)))))
         started: list[jobs.Job] = []
+        undo.callback(jobs.stop, started)
 
         def begin(name: str, words: Sequence[str], *, yields: bool = False) -> jobs.Job:
             say(f"starting {' '.join(words)}")
             job = jobs.Job(name, words, home / "logs" / f"{name}.log", yields=yields)
-            undo.callback(job.stop)
             started.append(job)
             return job
 
-        twins = [begin(f"decide~{twin}", (*DECIDE, twin)) for twin in TWINS]
-        begin("record", RECORD, yields=True)
+        twins = [begin(f"decide-{number}", DECIDE) for number in range(1, TWINS + 1)]
+        needed = [*twins, begin("record", RECORD, yields=True)]
         for twin in twins:
             twin.until(": running")
+        third = begin(f"decide-{TWINS + 1}", DECIDE) if standby else None
         if before:
-            _take_in(client, before, len(twins), started, say)
+            _take_in(client, before, needed, say)
+        if third is not None:
+            _until_ready(third, say)
         service = begin("service", ("serve", "decide"))
+        undo.callback(service.stop)  # before those that it asks
         page = service.until("page ").split()[-1]
         service.until("ready")
         at, key = urlsplit(page), page.rpartition("key=")[2]
         place = (at.hostname or "", at.port or 80, key)
         say("waiting for the first decisions")
         paid = next(Traffic(SEED).live(lambda: datetime.now(UTC))).payment
-        _first_decisions(Terminal(*place), paid, started)
+        _first_decisions(Terminal(*place), paid, [*needed, service])
         say(_welcome(page, home, rate, paid))
         stop = threading.Event()
         terminals = Terminals(*place)
         undo.callback(terminals.close)
-        undo.callback(stop.set)
-        for work in (
-            lambda: terminals.pay(events(SEED, lambda: datetime.now(UTC)), rate, client, stop),
-            lambda: _batch(client, stop, say),
+        for what, work in (
+            ("traffic", lambda: terminals.pay(events(SEED, lambda: datetime.now(UTC)), rate, client, stop)),
+            ("the hourly job", lambda: _batch(client, stop, say)),
         ):
-            threading.Thread(target=work, daemon=True).start()
+            thread = threading.Thread(target=_told, args=(what, work, say), daemon=True)
+            thread.start()
+            undo.callback(thread.join, jobs.GRACE)
+        undo.callback(stop.set)
         try:
-            while not stop.wait(1):
-                for job in started:
-                    if job.keep():
-                        say(f"{job.name} had ended, and is started again; see {job.log}")
+            while not stop.wait(0.2):
+                jobs.keep(started, say)
         except KeyboardInterrupt:
             say("\nstopping")
     say("stopped; the data stays, and `make run` goes on where this left off")
+
+
+def _told(what: str, work: Callable[[], object], say: Say) -> None:
+    """What ends it, if anything does: on a thread nobody else would say it."""
+    try:
+        work()
+    except Exception as broken:
+        say(f"the bank goes on without {what}: {broken!r}")
+
+
+def _until_ready(third: jobs.Job, say: Say) -> None:
+    """The bank opens without it, too: it is a machine's memory that it may lack, or time."""
+    say("waiting for the driver that stands by")
+    try:
+        third.until("stands by", ": running")
+    except hr.HeadraceError as trouble:
+        say(f"opens without it: {trouble.what}; see {third.log}")
 
 
 def _paid_before(past: int) -> deque[Made]:
@@ -125,16 +147,22 @@ def _paid_before(past: int) -> deque[Made]:
     return deque(days, maxlen=past)
 
 
-def _take_in(client: Any, rest: deque[Payment], twins: int, started: Collection[jobs.Job], say: Say) -> None:
-    """Until what is on the log, and this rest of it, is decided by both twins, and recorded."""
+def _take_in(client: Any, rest: deque[Payment], started: Collection[jobs.Job], say: Say) -> None:
+    """Until what is on the log, and this rest of it, is decided by both twins, and recorded; or until that stands still
+    for long: a payment that somebody sent twice before is decided once."""
     past = _records().get("payments", 0) + len(rest)
-    told, recorded = 0, 0
+    told, recorded, moved = 0, 0, time.monotonic()
     with client.producer(Payment) as payments:
         while recorded < past:
             records = _records()
-            known, recorded = min(past, records.get(raw.name, 0) // twins), records.get("decisions", 0)
+            if records.get("decisions", 0) > recorded or rest:
+                moved = time.monotonic()
+            elif time.monotonic() - moved > jobs.PATIENCE:
+                say(f"opens although {past - recorded:,} of them are not recorded: headrace doctor")
+                break
+            known, recorded = min(past, records.get(raw.name, 0) // TWINS), records.get("decisions", 0)
             if known > told:
-                told = known
+                told, moved = known, time.monotonic()
                 say(f"deciding on payments of the days before: {known:,} of {past:,}")
                 if known == past:
                     say("recording what was decided")
@@ -154,10 +182,10 @@ def _records() -> dict[str, int]:
 
 def _first_decisions(terminal: Terminal, like: Payment, started: Collection[jobs.Job]) -> None:
     """Until the flow answers in time, and again and again, and both twins do."""
-    in_a_row, answered_twice = 0, 0
-    while in_a_row < WARM or terminal.answered_twice() - answered_twice < WARM // 2:
+    in_a_row, before = 0, terminal.answered_twice()
+    while in_a_row < WARM or not _both_answer(before, terminal.answered_twice()):
         if in_a_row in (0, WARM):
-            in_a_row, answered_twice = 0, terminal.answered_twice()
+            in_a_row, before = 0, terminal.answered_twice()
         now = datetime.now(UTC)
         hello = msgspec.structs.replace(
             like, payment_id=f"hello-{letters(uuid4().hex)}", amount=hr.money("0.01"), at=now
@@ -169,29 +197,21 @@ def _first_decisions(terminal: Terminal, like: Payment, started: Collection[jobs
     terminal.close()
 
 
+def _both_answer(before: int | None, now: int | None) -> bool:
+    """By how many were answered twice before and after some payments, if both are known."""
+    return before is not None and now is not None and now - before >= WARM // 2
+
+
 def _batch(client: Any, stop: threading.Event, say: Say) -> None:
-    """The hourly job, once in each of its hours."""
-    job, done = Batch(HOUR), datetime.now(UTC)
-    flags = client.producer(Flag)
-    while not stop.wait(HOUR.total_seconds()):
-        until = datetime.now(UTC) - SETTLED
+    """The hourly job, once in each of its hours; first at once, to begin where the log is now."""
+    job, over = None, False
+    while not over:
         try:
-            rows = decided(client, done, until)
-            flags.send_many(job.take(rows))
-            flags.flush()
-        except hr.HeadraceError as broken:  # no table before the first batch of `record`, or a broker that is away
+            job = job or Hourly(client, HOUR)
+            job.run()
+        except hr.HeadraceError as broken:  # no topic before the first batch of `record`, or a broker that is away
             say(f"the batch job takes these payments in its next hour: {broken.what}")
-            continue
-        done = until
-
-
-def decided(client: Any, since: datetime, until: datetime) -> list[dict[str, Any]]:
-    """What was decided about the payments of this time, as the lake has it."""
-    columns = "payment_id, card_id, amount, at, decision"
-    return client.query(  # type: ignore[no-any-return]
-        f"select {columns} from lake.decisions "  # noqa: S608 (two times of our own)
-        f"where pin_ok and at >= '{since.isoformat()}' and at < '{until.isoformat()}'"
-    )
+        over = stop.wait(HOUR.total_seconds())
 
 
 def _headrace(*words: str) -> Any:

@@ -35,11 +35,15 @@ class Terminal:
             self._connection.close()
             return {"decision": "nobody answers"}
 
-    def answered_twice(self) -> int:
-        """How many payments the second twin has answered too, as the service counts."""
-        self._connection.request("GET", "/metrics")
-        with self._connection.getresponse() as answer:
-            lines = answer.read().decode().splitlines()
+    def answered_twice(self) -> int | None:
+        """How many payments the second twin has answered too, as the service counts; None: it is too busy to say."""
+        try:
+            self._connection.request("GET", "/metrics")
+            with self._connection.getresponse() as answer:
+                lines = answer.read().decode().splitlines()
+        except (OSError, http.client.HTTPException):
+            self._connection.close()
+            return None
         return sum(int(float(line.split()[-1])) for line in lines if line.startswith("headrace_twin_answers_total"))
 
     def close(self) -> None:
@@ -58,7 +62,9 @@ class Terminals:
             thread.start()
 
     def pay(self, events: Iterable[Payment | Label], rate: float, client: Any, stop: threading.Event) -> None:
-        """So many payments a second, until told to stop."""
+        """So many payments a second, until told to stop; none at 0."""
+        if not rate:
+            return
         due = time.monotonic()
         labels = client.producer(Label)
         for event in events:

@@ -15,9 +15,9 @@ from itertools import accumulate, count, cycle
 from random import Random
 
 import headrace as hr
-from bank.events import Customer, Label, Payment
+from bank.events import Card, Customer, Label, Payment
 from bank.fraud import LIFE, WATCHED, WAYS, Deed, Thieves
-from bank.people import Holder, customer, holders
+from bank.people import Holder, card, customer, holders
 from bank.places import HOMES, Terminal, terminals
 from bank.tokens import letters
 
@@ -74,6 +74,10 @@ class Traffic:
     def customers(self, at: datetime) -> list[Customer]:
         """Everybody, as known since `at`."""
         return list({holder.customer_id: customer(holder, at) for holder in self.holders}.values())
+
+    def given_out(self, at: datetime) -> list[Card]:
+        """Every card there is; there are no payments with others."""
+        return [card(holder, at) for holder in self.holders]
 
     def history(self, start: datetime, days: int) -> Iterator[Made]:
         """So many days from `start` on, in the order of time."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import headrace as hr
+from bank.known import Ask, frauds
+from bank.progress import Say, silent
 from bank.traffic import SEED, Traffic
 from bank.vectors import DELAY, live_through
 
@@ -73,25 +75,25 @@ class Trained:
 START = datetime.fromisoformat("2026-09-01T00:00Z")
 
 
-def made_up(days: int, cards: int) -> Trained:
+def made_up(days: int, cards: int, say: Say = silent) -> Trained:
     """On days of made-up traffic, tested on the last quarter of them."""
-    lived = live_through(Traffic(SEED, cards=cards, shops=2 * cards), START, days)
+    lived = live_through(Traffic(SEED, cards=cards, shops=2 * cards), START, days, say=say)
     known = {one.payment.payment_id: one.payment.at + DELAY for one in lived.made if one.fraud}
-    return train(lived.rows, known, split=START + timedelta(days=days * 3 / 4), delay=DELAY)
+    return train(lived.rows, known, split=START + timedelta(days=days * 3 / 4), delay=DELAY, say=say)
 
 
-def from_lake(ask: Callable[[str], Sequence[Row]]) -> Trained:
+def from_lake(ask: Ask, say: Say = silent) -> Trained:
     """On what the bank decided and what became known of it: the vectors are those that decisions were made with. Tested
-    on the last quarter of the time; frauds are given as long to become known as the slowest took. `ask`: the lake, in
-    SQL."""
-    rows = ask("select * from lake.decisions order by at")
-    told = ask("select payment_id, min(at) as at from lake.labels where fraud = 1 group by payment_id")
-    if not rows or not told:
-        raise hr.HeadraceError("there is nothing to learn from", why=f"{len(rows)} decisions, {len(told)} frauds")
-    known, paid = {one["payment_id"]: one["at"] for one in told}, {row["payment_id"]: row["at"] for row in rows}
+    on the last quarter of the time; frauds are given as long to become known as the slowest took."""
+    say("reading what was decided")
+    needed = dict.fromkeys(("payment_id", "at", "pin_ok", "amount", *COLUMNS))
+    rows = ask(f"select {', '.join(needed)} from lake.decisions order by at")  # noqa: S608 (names of our own)
+    known, paid = frauds(ask), {row["payment_id"]: row["at"] for row in rows}
+    if not rows or not known:
+        raise hr.HeadraceError("there is nothing to learn from", why=f"{len(rows)} decisions, {len(known)} frauds")
     delay = max((known[one] - paid[one] for one in known.keys() & paid.keys()), default=timedelta(0))
     first, last = rows[0]["at"], rows[-1]["at"]
-    return train(rows, known, split=first + (last - first) * 3 / 4, delay=delay)
+    return train(rows, known, split=first + (last - first) * 3 / 4, delay=delay, say=say)
 
 
 def train(
@@ -102,6 +104,7 @@ def train(
     delay: timedelta,
     columns: Sequence[str] = COLUMNS,
     review: float = 0.5,
+    say: Say = silent,
 ) -> Trained:
     """Trains on payments up to `delay` before `split` with what was `known` of them at `split` (frauds, by payment, and
     when each became known), and tests on those after it."""
@@ -120,6 +123,7 @@ def train(
             fix="let the bank decide for longer, or train on made-up traffic",
         )
     asked = lambda rows: numpy.array([[_number(row[name]) for name in columns] for row in rows])  # noqa: E731
+    say(f"training on {len(before):,} payments, to be tested on {len(after):,}")
     learnt = [float(known.get(row["payment_id"], split) < split) for row in before]
     data = lightgbm.Dataset(asked(before), learnt, feature_name=list(columns), free_raw_data=False)
     booster = lightgbm.train(SETTINGS, data, num_boost_round=TREES)

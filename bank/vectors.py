@@ -5,10 +5,12 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Any
 
 import headrace as hr
 from bank.decide import decide
+from bank.progress import Say, silent
 from bank.traffic import Made, Traffic
 
 DELAY = timedelta(days=7)
@@ -28,7 +30,13 @@ class Lived:
         return {one.payment.payment_id: one.fraud for one in self.made if one.fraud}
 
 
-def live_through(traffic: Traffic, start: datetime, days: int, policy: hr.Policy | None = None) -> Lived:
+def live_through(
+    traffic: Traffic,
+    start: datetime,
+    days: int,
+    policy: hr.Policy | None = None,
+    say: Say = silent,
+) -> Lived:
     """Days of traffic, decided by a policy; frauds become known `DELAY` later."""
     made = list(traffic.history(start, days))
     now = start + timedelta(days=days)
@@ -41,5 +49,8 @@ def live_through(traffic: Traffic, start: datetime, days: int, policy: hr.Policy
     with hr.testing.run(decide, now=now, realtime=True) as t:
         if policy is not None:
             t.policy("fraud", policy)
-        t.send(*traffic.customers(start), *events)
+        t.send(*traffic.customers(start))
+        for day, some in groupby(events, key=lambda event: (event.at - start).days):
+            t.send(*some)
+            say(f"lived through {day + 1} of {days} days")
         return Lived(made, [row.as_dict() for row in t.read("decisions.raw")])

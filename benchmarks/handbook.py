@@ -6,7 +6,7 @@ FOLDER holds transactions.parquet, customers.parquet and terminals.parquet of th
 this repository). All payments go through Kafka and the features declared here, over history, into the lake. There
 they are compared with a batch recomputation in NumPy, row by row; what they learn is measured by the handbook's
 protocol: train on 7 days, wait 7 for the labels, test on 7, without the cards known as compromised by then; four times,
-a week apart. Settings of the model are picked on four earlier folds, never on these.
+a week apart. Settings of the model are picked on four earlier folds, which have no day in common with these.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +39,12 @@ DELAY = 7
 TIES = 20
 """Rows whose card paid twice in one second: the handbook has no order for them."""
 FIRST_DAY = np.datetime64("2018-04-01")
-VALIDATION = ("2018-07-11", "2018-07-04", "2018-06-27", "2018-06-20")
 TEST = ("2018-07-25", "2018-07-18", "2018-07-11", "2018-07-04")
-"""First days of training."""
-# Amounts over 220.00 are a scenario of their own: with 255 bins no threshold comes near enough to it (0.670 for 0.700).
+VALIDATION = ("2018-06-13", "2018-06-06", "2018-05-30", "2018-05-23")
+"""First days of training. A fold is three weeks: the last of validation ends the day before the first of test."""
+COUNTS = ((67_240, 598), (58_264, 385))
+"""Rows and frauds of the first fold, to train and to test."""
+# Amounts over 220.00 are a scenario of their own: with 255 bins no threshold comes near enough to it (0.672 for 0.706).
 PINNED = {"objective": "binary", "max_bin": 4095, "seed": 7, "deterministic": True, "force_row_wise": True,
           "num_threads": 2, "verbose": -1}  # fmt: skip
 SETTINGS = tuple(
@@ -49,6 +52,22 @@ SETTINGS = tuple(
       "bagging_fraction": 0.7, "bagging_freq": 1}, rounds)
     for leaves, rate, share, rounds in ((15, 0.02, 0.7, 500), (15, 0.02, 0.4, 600), (8, 0.03, 0.5, 600))
 )  # fmt: skip
+
+FIFTEEN = {
+    "amount": "cast(amount as float)",
+    "weekend": "extract(isodow from at) >= 6",
+    "night": "extract(hour from at) <= 6",
+    **{f"times_{days}d": f"times_{days}d" for days in DAYS},
+    **{f"mean_{days}d": f"cast(spent_{days}d as float) / times_{days}d" for days in DAYS},
+    **{f"uses_{days}d": f"uses_{days}d" for days in DAYS},
+    **{f"risk_{days}d": f"coalesce(frauds_{days}d / uses_{days}d, 0.0e0)" for days in DAYS},
+}
+MORE = {
+    **{name: name for name in ("usual", "ratio", "z", "large_3d", "large_7d", "large_14d")},
+    **{f"small_{days}d": f"coalesce(small_{days}d, 0)" for days in (1, 3, 7, 28)},
+    **{f"small_share_{days}d": f"coalesce(small_{days}d / uses_{days}d, 0.0e0)" for days in (1, 3, 7, 28)},
+}
+"""What models ask for, as the flow declares it: the handbook's own, and what we add."""
 
 
 @hr.event(topic="transactions", key="card", time="at", id="number")
@@ -64,23 +83,33 @@ class Transaction:
 
 
 def declared(name: str, more: bool) -> hr.App:
-    """The handbook's windows per card and terminal, one chain into the lake; `more`: and some of our own."""
+    """The handbook's fifteen by card and terminal, one chain into the lake; `more`: and fourteen of our own."""
     app = hr.App("handbook", version=name)
-    transactions = app.stream(Transaction, disorder="0 s").select("*, cast(amount as float) as x")
-    card = app.features("card", key="card", source=transactions, ttl="60 d")
+    card = app.features("card", key="card", source=app.stream(Transaction, disorder="0 s"), ttl="60 d")
     card = card.over("1 d", "7 d", "30 d", times=hr.count(), spent=hr.sum("amount"))
-    if more:
-        card = card.over("1 h", often=hr.count()).over("30 d", square=hr.avg("x * x")).last("at", "amount")
-        card = card.over("28 d", delay="7 d", lost=hr.sum("fraud"))
-    terminal = app.features("terminal", key="terminal", source=card.vectors, ttl="60 d")
+    source = against_usual(app, card) if more else card.vectors
+    terminal = app.features("terminal", key="terminal", source=source, ttl="60 d")
     terminal = terminal.over("1 d", "7 d", "30 d", delay="7 d", uses=hr.count(), frauds=hr.sum("fraud"))
-    if more:
-        terminal = terminal.over("3 d", "14 d", "28 d", delay="7 d", uses=hr.count(), frauds=hr.sum("fraud"))
-        terminal = terminal.over("1 h", "1 d", "7 d", near=hr.count(), taken=hr.sum("amount"))
-    of_day = "*, extract(isodow from at) >= 6 as weekend, extract(hour from at) <= 6 as night"
-    since = ", seconds_between(last_at, at) as since" if more else ""
-    terminal.vectors.select(of_day + since).to(hr.lake(name))
+    if more:  # what is wrong with a large amount is seldom the terminal
+        terminal = terminal.over("3 d", "28 d", delay="7 d", uses=hr.count())
+        terminal = terminal.over("1 d", "3 d", "7 d", "28 d", delay="7 d", small=hr.sum("if(amount > 220, 0, fraud)"))
+    columns = ", ".join(f"{text} as {column}" for column, text in (FIFTEEN | MORE if more else FIFTEEN).items())
+    terminal.vectors.select(f"number, {columns}").to(hr.lake(name))
     return app
+
+
+def against_usual(app: hr.App, card: Any) -> hr.Stream:
+    """The amount against what the card paid in 30 days, itself aside; how often one was three times as much."""
+    known = card.over("30 d", squares=hr.sum("amount * amount")).vectors.select(
+        "*, cast(spent_30d - amount as float) / nullif(times_30d - 1, 0) as usual, "
+        "cast(squares_30d - amount * amount as float) / nullif(times_30d - 1, 0) as square"
+    )
+    measured = known.select(
+        "*, cast(amount as float) / nullif(usual, 0) as ratio, "
+        "(cast(amount as float) - usual) / nullif(sqrt(square - usual * usual), 0) as z"
+    )
+    large = app.features("large", key="card", source=measured, ttl="60 d")
+    return large.over("3 d", "7 d", "14 d", large=hr.sum("if(ratio > 3, 1, 0)")).vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,64 +171,24 @@ def over(data: Data, key: Any, values: Any, days: int, delay: int = 0) -> tuple[
 
 
 def batch(data: Data) -> dict[str, Any]:
-    """The handbook's own fifteen, but for the amount: as they must be."""
-    found = {"weekend": (data.at // DAY + 3) % 7 >= 5, "night": data.at % DAY // 3600 <= 6}
+    """The handbook's own fifteen, as they must be: the same integers divided, so to the last bit."""
+    found = {"amount": data.cents / 100, "weekend": (data.at // DAY + 3) % 7 >= 5, "night": data.at % DAY // 3600 <= 6}
     for days in DAYS:
-        found[f"spent_{days}d"], found[f"times_{days}d"] = over(data, data.card, data.cents, days)
-        found[f"frauds_{days}d"], found[f"uses_{days}d"] = over(data, data.terminal, data.fraud, days, DELAY)
+        spent, times = over(data, data.card, data.cents, days)
+        frauds, uses = over(data, data.terminal, data.fraud, days, DELAY)
+        found |= {f"times_{days}d": times, f"mean_{days}d": spent / 100 / times, f"uses_{days}d": uses}
+        found[f"risk_{days}d"] = np.divide(frauds, uses, out=np.zeros(len(uses)), where=uses > 0)
     return found
 
 
 def streamed(home: Path, name: str, numbers: Any) -> dict[str, Any]:
-    """The lake's vectors by column, in the order of these numbers; money in cents, times in seconds."""
+    """The lake's columns in the order of these numbers, as models take them: NaN where there is none."""
     table = DeltaTable(str(home / "lake" / name)).to_pyarrow_table()
     order = np.argsort(table["number"].to_numpy())
     if not np.array_equal(table["number"].to_numpy()[order], numbers):
         raise SystemExit(f"{table.num_rows:,} vectors of {len(numbers):,} payments, or others")
-    found = {}
-    for name in table.column_names:
-        column = table[name]
-        if str(column.type).startswith("decimal"):
-            column = column.cast("double")
-            found[name] = np.rint(column.to_numpy(zero_copy_only=False)[order] * 100)
-        elif not str(column.type).startswith(("timestamp", "string")):
-            found[name] = column.to_numpy(zero_copy_only=False)[order]
-    return found
-
-
-def rate(part: Any, whole: Any) -> Any:
-    return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
-
-
-def fifteen(data: Data, told: dict[str, Any]) -> dict[str, Any]:
-    """The handbook's features from windows: means and shares."""
-    found = {"amount": data.cents / 100, "weekend": told["weekend"], "night": told["night"]}
-    for days in DAYS:
-        found[f"times_{days}d"] = told[f"times_{days}d"]
-        found[f"mean_{days}d"] = told[f"spent_{days}d"] / 100 / told[f"times_{days}d"]
-        uses = told[f"uses_{days}d"]
-        found[f"uses_{days}d"], found[f"risk_{days}d"] = uses, rate(told[f"frauds_{days}d"], uses)
-    return found
-
-
-def stream_features(data: Data, told: dict[str, Any]) -> dict[str, Any]:
-    """The fifteen and what else the stream tells."""
-    found = fifteen(data, told)
-    amount, mean = found["amount"], found["mean_30d"]
-    spread = np.sqrt(np.maximum(told["square_30d"] - mean * mean, 0))
-    more = {f"frauds_{days}d": np.nan_to_num(told[f"frauds_{days}d"].astype(float)) for days in (3, 14, 28)}
-    more |= {f"risk_{days}d": rate(more[f"frauds_{days}d"], told[f"uses_{days}d"]) for days in (3, 14, 28)}
-    more |= {f"spent_{days}d": told[f"spent_{days}d"] / 100 for days in DAYS}
-    more |= {name: told[name] for name in ("often_1h", "since", "last_amount", "near_1h", "near_1d", "near_7d")}
-    return found | more | {
-        "against_mean": amount / mean,
-        "week_against_month": found["mean_7d"] / mean,
-        "day_against_month": found["mean_1d"] / mean,
-        "spread": spread,
-        "z": rate(amount - mean, spread),
-        "lost_28d": np.nan_to_num(told["lost_28d"].astype(float)),
-        "taken_7d": told["taken_7d"] / 100 / told["near_7d"],
-    }  # fmt: skip
+    wanted = FIFTEEN | MORE if name == "more" else FIFTEEN
+    return {name: table[name].to_numpy(zero_copy_only=False)[order].astype(float) for name in wanted}
 
 
 def split(data: Data, first: str) -> tuple[Any, Any]:
@@ -247,13 +236,39 @@ def judged(data: Data, columns: Any, first: str, settings: dict[str, Any], round
     return average_precision(data.fraud[test], score), card_precision(data, test, score)
 
 
-def protocol(data: Data, features: dict[str, Any]) -> tuple[float, float]:
+def protocol(data: Data, features: dict[str, Any]) -> tuple[float, float, str]:
     """Average precision, the mean over the test folds, and card precision of the first, where it cannot be more than
-    0.397; with the settings that were best on the validation folds."""
-    columns = np.stack([np.asarray(f, float) for f in features.values()], axis=1)
-    best = max(SETTINGS, key=lambda one: np.mean([judged(data, columns, first, *one)[0] for first in VALIDATION]))
-    found = [judged(data, columns, first, *best) for first in TEST]
-    return float(np.mean([ap for ap, _ in found])), found[0][1]
+    0.397; with the settings that were best on the validation folds, and what was said of them there."""
+    columns = np.stack(list(features.values()), axis=1)
+    tried = [np.mean([judged(data, columns, first, *one) for first in VALIDATION], axis=0) for one in SETTINGS]
+    best = max(range(len(SETTINGS)), key=lambda number: tried[number][0])
+    found = [judged(data, columns, first, *SETTINGS[best]) for first in TEST]
+    said = f"settings {best + 1}, {tried[best][0]:.3f} on validation; folds {' '.join(f'{ap:.3f}' for ap, _ in found)}"
+    return float(np.mean([ap for ap, _ in found])), found[0][1], said
+
+
+def equal(told: dict[str, Any], wanted: dict[str, Any]) -> Iterator[Line]:
+    """Each column of the stream beside batch."""
+    for name, right in wanted.items():
+        wrong = int(np.count_nonzero(told[name] != right))  # what is missing is NaN: unequal to all
+        allowed = TIES if name.startswith(("times", "mean")) else 0
+        yield Line(what=f"{name} equal to batch", figure=f"{wrong} differ", target=f"{allowed}", met=wrong <= allowed)
+
+
+def counted(data: Data) -> Iterator[Line]:
+    """The first fold, as the handbook counts it."""
+    for what, rows, right in zip(("train", "test"), split(data, TEST[0]), COUNTS, strict=True):
+        found = len(rows), int(data.fraud[rows].sum())
+        show = ["{:,} / {:,}".format(*both) for both in (found, right)]
+        yield Line(what=f"first fold, {what}: rows / frauds", figure=show[0], target=show[1], met=found == right)
+
+
+def learned(data: Data, name: str, features: dict[str, Any], aim: float, cards_aim: float | None) -> Iterator[Line]:
+    precision, cards, said = protocol(data, features)
+    yield Line(what=f"{name}: average precision", figure=f"{precision:.3f}", target=f"{aim:.3f}", met=precision >= aim,
+               beside=said)  # fmt: skip
+    target, met = ("", None) if cards_aim is None else (f"{cards_aim:.3f}", cards >= cards_aim)
+    yield Line(what=f"{name}: card precision at 100", figure=f"{cards:.3f}", target=target, met=met)
 
 
 def main() -> None:
@@ -275,24 +290,16 @@ def main() -> None:
     table.add(Line(what="backfill of the 15, Kafka to lake", figure=f"{spent.clock:.0f} s", target="60 s",
                    met=spent.clock <= 60 if given.rows is None else None,
                    beside=f"{count / spent.clock:,.0f} payments/s, {spent.cpu:.0f} s of CPU"))  # fmt: skip
-    wanted = batch(data)
-    for name, right in wanted.items():
-        found = np.nan_to_num(np.asarray(told[name], float))
-        wrong = int(np.count_nonzero(found != right))
-        allowed = TIES if name.startswith(("times", "spent")) else 0
-        table.add(
-            Line(what=f"{name} equal to batch", figure=f"{wrong} differ", target=f"{allowed}", met=wrong <= allowed)
-        )
-    if given.rows or given.only_stream:
-        return
-    precision, cards = protocol(data, fifteen(data, told))
-    table.add(
-        Line(what="15 features: average precision", figure=f"{precision:.3f}", target="0.680", met=precision >= 0.68)
-    )
-    table.add(Line(what="15 features: card precision at 100", figure=f"{cards:.3f}"))
-    precision, cards = protocol(data, stream_features(data, more))
-    table.add(Line(what="stream's: average precision", figure=f"{precision:.3f}", target="0.700", met=precision >= 0.7))
-    table.add(Line(what="stream's: card precision at 100", figure=f"{cards:.3f}", target="0.300", met=cards >= 0.3))
+    lines = equal(told, batch(data))
+    if given.rows is None and not given.only_stream:
+        fifteen = learned(data, "15 features", told, 0.68, None)
+        lines = chain(lines, counted(data), fifteen, learned(data, "stream's", more, 0.7, 0.3))
+    missed = []
+    for line in lines:
+        table.add(line)
+        missed += [line.what] * (line.met is False)
+    if missed:  # none of these depend on how busy the machine is
+        raise SystemExit(f"missed: {', '.join(missed)}")
 
 
 if __name__ == "__main__":

@@ -16,13 +16,13 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from rig import payments
 from rig.pace import paced
+from rig.process import begun
 from rig.table import Line, Table
 
 import headrace as hr
@@ -76,7 +76,6 @@ def send(broker: Broker, topic: str, rate: int, stop: Connection) -> None:
                 closed[end * size] = now
             reached = min(frontiers) // size
     client.flush()
-    stop.recv()
     stop.send((dict(sent), closed))
 
 
@@ -90,7 +89,6 @@ def read(broker: Broker, topic: str, stop: Connection) -> None:
         now = time.time_ns() // 1000
         got += [(now, message.value()) for message in messages]
     client.close()
-    stop.recv()
     stop.send(got)
 
 
@@ -108,13 +106,6 @@ def measure(
     make_topics(broker, plan, app.topics, lambda _: None)
     job = Job(plan=plan, flow=flow, mode="live", broker=broker, checkpoint=Checkpoint.of(settings.home, plan, flow))
     query = start(spark, job)
-    spawn = get_context("spawn")
-    ends = []
-    for work, arguments in ((read, (f"out-{name}",)), (send, (f"in-{name}", given.rate))):
-        here, there = spawn.Pipe()
-        spawn.Process(target=work, args=(broker, *arguments, there), daemon=True).start()
-        ends.append(here)
-    reader, sender = ends
     progress: list[dict[str, Any]] = []
 
     def take() -> int:
@@ -125,19 +116,18 @@ def measure(
         spark.jvm.Counters.take(str(query.runId))  # as the runner does: what nobody takes piles up
         return int(progress[-1]["batchId"]) if progress else -1
 
-    while take() < given.warm:
-        threading.Event().wait(1)
-    warm = len(progress)
-    begin = time.time_ns() // 1000
-    for _ in range(given.seconds):
-        threading.Event().wait(1)
-        take()
-    until = time.time_ns() // 1000
-    sender.send("end")
-    sent, closed = sender.recv()
-    threading.Event().wait(2)
-    reader.send("end")
-    got = [(at, json.loads(value)) for at, value in reader.recv()]
+    with begun(read, broker, f"out-{name}") as reader, begun(send, broker, f"in-{name}", given.rate) as sender:
+        while take() < given.warm:
+            threading.Event().wait(1)
+        warm = len(progress)
+        begin = time.time_ns() // 1000
+        for _ in range(given.seconds):
+            threading.Event().wait(1)
+            take()
+        until = time.time_ns() // 1000
+        sent, closed = sender.asked()
+        threading.Event().wait(2)
+        got = [(at, json.loads(value)) for at, value in reader.asked()]
     if query.exception() is not None:
         raise query.exception()
     query.stop()

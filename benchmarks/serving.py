@@ -3,8 +3,7 @@
     python benchmarks/serving.py [--rate N] [--seconds N]                     the service alone: who decides is a loop
     python benchmarks/serving.py --url URL --key FILE [--rate N] [--seconds N]    a service that runs, with its flow
 
-A caller that waits for one answer before it sends the next is slowed down by what it measures; here requests leave when
-they are due, each on a connection that is free, however many are still open. `--key` is the file of the API key.
+`--key` is the file of the API key.
 """
 
 from __future__ import annotations
@@ -14,20 +13,19 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from multiprocessing import get_context
 from multiprocessing.synchronize import Event
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import msgspec
 import psutil
 from rig import payments
+from rig.load import Load, Seen, quantile
+from rig.recorded import recorded
 from rig.table import Line, Table
 
 from headrace.log.arrivals import Arrivals
@@ -35,14 +33,8 @@ from headrace.log.broker import Broker
 from headrace.log.prompt import PromptProducer
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from bank.events import Payment  # noqa: E402 (the bank stands beside the benchmarks, not in the package)
-from bank.traffic import Traffic  # noqa: E402
-
 RAW = "decisions.raw"
 WARM = timedelta(seconds=5)
-TOLD = timedelta(seconds=10)
 APP = f"""
 import headrace as hr
 from bank.events import Payment
@@ -50,85 +42,6 @@ from bank.events import Payment
 app = hr.App("alone")
 app.service("decide", ask=Payment, answer=app.topic({RAW!r}), default={{"decision": "review"}})
 """
-
-
-@dataclass(slots=True)
-class Seen:
-    """What came back: latencies in seconds, and what the service says of its own stages."""
-
-    took: list[float] = field(default_factory=list)
-    stages: dict[str, list[float]] = field(default_factory=dict)
-    kinds: Counter[str] = field(default_factory=Counter)
-    late: int = 0
-    """Requests that left more than a millisecond after they were due: the load's own slowness."""
-
-    def take(self, status: int, body: bytes, took: float) -> None:
-        self.took.append(took)
-        if status != 200:
-            self.kinds[f"HTTP {status}"] += 1
-            return
-        answer = msgspec.json.decode(body)
-        self.kinds["degraded" if answer["degraded"] else "answered"] += 1
-        for stage, milliseconds in answer["timings_ms"].items():
-            if milliseconds is not None:
-                self.stages.setdefault(stage, []).append(milliseconds / 1000)
-
-
-class Load:
-    """Calls one address, over connections that are kept."""
-
-    def __init__(self, url: str, key: str) -> None:
-        self._host, _, port = url.removeprefix("http://").rstrip("/").rpartition(":")
-        self._port = int(port)
-        self._head = (
-            f"POST /decide?timings=1 HTTP/1.1\r\nHost: {self._host}\r\nX-Api-Key: {key}\r\n"
-            "Content-Type: application/json\r\nContent-Length: "
-        ).encode()
-        self._free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
-
-    async def run(self, rate: int, lasts: timedelta) -> Seen:
-        traffic, seen = Traffic().live(lambda: datetime.now(UTC)), Seen()
-        begun, waiting = perf_counter(), set()
-        told = asyncio.create_task(self._progress(seen))
-        for n in range(int(rate * lasts.total_seconds())):
-            due = begun + n / rate
-            while (wait := due - perf_counter()) > 0:
-                await asyncio.sleep(wait)
-            seen.late += perf_counter() - due > 0.001
-            call = asyncio.create_task(self._call(next(traffic).payment, due, seen))
-            waiting.add(call)
-            call.add_done_callback(waiting.discard)
-        await asyncio.gather(*waiting)
-        told.cancel()
-        return seen
-
-    async def _progress(self, seen: Seen) -> None:
-        """A line for every ten seconds: a mean over minutes would not show a stall."""
-        while True:
-            before, degraded = len(seen.took), seen.kinds["degraded"]
-            await asyncio.sleep(TOLD.total_seconds())
-            took, degraded = seen.took[before:] or [0.0], seen.kinds["degraded"] - degraded
-            told = f"p50 {quantile(took, 0.5):.1f} ms, p99 {quantile(took, 0.99):.1f} ms, {degraded:,} degraded"
-            print(f"{datetime.now(UTC):%H:%M:%S} {len(seen.took) - before:,} answers, {told}", file=sys.stderr)
-
-    async def _call(self, payment: Payment, due: float, seen: Seen) -> None:
-        body = msgspec.json.encode(payment)
-        request = self._head + str(len(body)).encode() + b"\r\n\r\n" + body
-        while True:
-            kept = bool(self._free)
-            reader, writer = self._free.pop() if kept else await asyncio.open_connection(self._host, self._port)
-            try:
-                writer.write(request)
-                head = await reader.readuntil(b"\r\n\r\n")
-                break
-            except (asyncio.IncompleteReadError, ConnectionError):  # kept for so long that the service has closed it
-                writer.close()
-                if not kept:
-                    raise
-        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-        answer = await reader.readexactly(length)
-        seen.take(int(head[9:12]), answer, perf_counter() - due)
-        self._free.append((reader, writer))
 
 
 def decide(broker: Broker, ready: Event, stop: Event) -> None:
@@ -173,23 +86,21 @@ def alone() -> Iterator[tuple[str, str, psutil.Process]]:
             service.wait()
 
 
-def quantile(values: list[float], share: float) -> float:
-    return sorted(values)[min(len(values) - 1, int(share * len(values)))] * 1000
-
-
-def report(seen: Seen, title: str, *, targets: bool) -> None:
+def report(seen: Seen, title: str, *, targets: bool) -> Table:
     table = Table(title)
     for name, share, target in (("p50", 0.5, 15), ("p99", 0.99, 100), ("p99.9", 0.999, None)):
         found = quantile(seen.took, share)
         met = found <= target if targets and target else None
         table.add(Line(what=name, figure=f"{found:.1f} ms", target=f"<= {target} ms" if target else "", met=met))
-    degraded = 100 * seen.kinds["degraded"] / len(seen.took)
+    degraded = 100 * seen.degraded / len(seen.answers)
     table.add(Line(what="degraded", figure=f"{degraded:.2f} %", target="< 1 %", met=degraded < 1 if targets else None))
-    for stage, values in seen.stages.items():
+    for stage in seen.answers[-1].stages:
+        values = seen.stage(stage)
         shown = f"{quantile(values, 0.5):.2f} / {quantile(values, 0.99):.1f} ms"
         table.add(Line(what=f"  {stage}, p50 / p99", figure=shown))
     told = ", ".join(f"{count:,} {kind}" for kind, count in seen.kinds.items())
-    print(f"\n{told}; {seen.late:,} left late")
+    table.add(Line(what="what came back", figure="", beside=f"{told}; {seen.late:,} requests left late"))
+    return table
 
 
 def main() -> None:
@@ -207,7 +118,9 @@ def main() -> None:
 
     title = f"{given.rate} decisions a second over HTTP for {given.seconds} s"
     if given.url:
-        report(asyncio.run(measured(given.url, given.key.read_text().strip())), title, targets=True)
+        began = datetime.now(UTC)
+        seen = asyncio.run(measured(given.url, given.key.read_text().strip()))
+        report(seen, title, targets=True).add(recorded(seen.ids, began).line())
     else:
         with alone() as (url, key, service):
             before = sum(service.cpu_times()[:2])

@@ -46,6 +46,9 @@ class SharedLog(spec: LogSpec, val partitions: Seq[(String, Int)]) {
     false
   }
 
+  /** Nothing is left to hand out, and there was no more when it was last fetched. */
+  def caughtUp: Boolean = tps.indices.forall(i => used(i) == fetched(i).size && kafka.currentLag(tps(i)).orElse(1L) == 0L)
+
   /** Goes on with the partition in hand, then the others, so that one large fetch is given out in order. */
   private def handOut(ends: Array[Long]): Boolean = {
     var k = 0

@@ -11,19 +11,25 @@ import org.apache.spark.sql.types.{BooleanType, DataType}
 
 import _root_.headrace.Counters
 
+/** Where a step counts. Generated code refers to it: with its number in it, that of a flow which is started again would be
+  * another, and compiled again. */
+case class Site(counters: Counters, number: Int, step: Int) {
+  def counts: Array[Long] = counters.of(number, step)
+}
+
 /** True where the child is, else false. `yes` and `no`: the terms to count under, -1 for none. */
-case class Counted(child: Expression, counters: Counters, site: Int, step: Int, yes: Int, no: Int) extends UnaryExpression {
+case class Counted(child: Expression, site: Site, yes: Int, no: Int) extends UnaryExpression {
   override def dataType: DataType = BooleanType
   override def nullable: Boolean = false
   override def prettyName: String = "counted"
 
   // Spark writes every batch's plan as text, and the counters with all they hold would stand in it.
-  override protected def stringArgs: Iterator[Any] = Iterator(child, step)
+  override protected def stringArgs: Iterator[Any] = Iterator(child, site.step)
 
   // To Catalyst it gives another answer each time: so it is neither asked twice, nor moved, nor left out.
   override lazy val deterministic: Boolean = false
 
-  @transient private lazy val counts = counters.of(site, step)
+  @transient private lazy val counts = site.counts
 
   override def eval(row: InternalRow): Any = {
     val passes = child.eval(row) == true
@@ -36,8 +42,8 @@ case class Counted(child: Expression, counters: Counters, site: Int, step: Int, 
   }
 
   override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
-    val told = ctx.addReferenceObj("counters", counters)
-    val counts = ctx.addMutableState("long[]", "counts", v => s"$v = $told.of($site, $step);")
+    val told = ctx.addReferenceObj("site", site)
+    val counts = ctx.addMutableState("long[]", "counts", v => s"$v = $told.counts();")
     val condition = child.genCode(ctx)
     def count(term: Int): String = if (term < 0) "" else s"$counts[${Counters.IN}]++; $counts[$term]++;"
     ev.copy(code = code"""${condition.code}
@@ -50,8 +56,7 @@ case class Counted(child: Expression, counters: Counters, site: Int, step: Int, 
 
 object Counted {
   def apply(condition: Column, step: Int, yes: String, no: String): Column = {
-    val counters = Counters.open(SparkSession.active.sparkContext)
-    val expression = ExpressionUtils.expression(condition)
-    ExpressionUtils.column(Counted(expression, counters, Counters.site(), step, Counters.term(yes), Counters.term(no)))
+    val site = Site(Counters.open(SparkSession.active.sparkContext), Counters.site(), step)
+    ExpressionUtils.column(Counted(ExpressionUtils.expression(condition), site, Counters.term(yes), Counters.term(no)))
   }
 }

@@ -16,8 +16,9 @@ import org.apache.spark.unsafe.types.UTF8String
 case class Slice(place: Place, from: Long, to: Long, top: Long, seen: Long)
 
 /** What one task reads. `before`: the watermark of the batch before. `now` judges the future: fixed when planned, so that
-  * a replay judges alike, or LogStream.LiveClock. `end`: when a real-time batch is over, by the clock. */
-case class Share(slices: Array[Slice], before: Long, now: Long, end: Long = Long.MaxValue) extends InputPartition
+  * a replay judges alike, or LogStream.LiveClock. `end`: when a real-time batch is over, by the clock, where nobody knows
+  * better (Ending.scala). `task`: its number. */
+case class Share(slices: Array[Slice], before: Long, now: Long, end: Long, task: Int) extends InputPartition
 
 /** Where a real-time task stopped; what it learned comes by the accumulator. */
 case class Stop(next: Seq[(Place, Long)]) extends PartitionOffset
@@ -39,6 +40,8 @@ class LogReader(spec: LogSpec, run: String, share: Share, learned: Learned) exte
   private val tops = slices.map(_.top)
   private val seen = slices.map(_.seen)
   private val rows = new LogRows(spec, share.before)
+  private val ending = Ending.of(run)
+  private var kept = 0L     // when it was last seen to keep up
   private var failed = true // a consumer that failed is not kept
   private var finished = false
 
@@ -64,20 +67,29 @@ class LogReader(spec: LogSpec, run: String, share: Share, learned: Learned) exte
   /** False ends the batch for this task, so it is given only when the time is over: Spark's, or sooner its own. */
   override def nextWithTimeout(ms: java.lang.Long): RecordStatus = {
     failed = true
-    val till = System.nanoTime + math.min(ms, share.end - System.currentTimeMillis) * 1000000L
-    while (log.next(ends, math.max(0L, (till - System.nanoTime) / 1000000L))) {
-      val now = System.currentTimeMillis
-      seen(log.at) = now
-      if (row(now)) {
-        failed = false
-        val r = log.record
-        return if (r.timestampType == KafkaTime.LOG_APPEND_TIME) RecordStatus.newStatusWithArrivalTimeMs(r.timestamp)
-        else RecordStatus.newStatusWithoutArrivalTime(true)
-      }
+    var now = System.currentTimeMillis
+    val till = now + ms
+    var more = true
+    while (more && now < till && !isOver(now)) {
+      val found = log.next(ends, math.min(till - now, patience(now)))
+      now = System.currentTimeMillis
+      if (math.abs(now - kept) >= Ending.Often / 2 && log.caughtUp) { kept = now; ending.foreach(_.keepsUp(share.task, now)) }
+      if (found) {
+        seen(log.at) = now
+        if (row(now)) {
+          failed = false
+          val r = log.record
+          return if (r.timestampType == KafkaTime.LOG_APPEND_TIME) RecordStatus.newStatusWithArrivalTimeMs(r.timestamp)
+          else RecordStatus.newStatusWithoutArrivalTime(true)
+        }
+      } else more = slices.indices.exists(i => log.position(i) < ends(i)) // tables that are loaded have ends
     }
     failed = false
     RecordStatus.newStatusWithoutArrivalTime(false)
   }
+
+  private def isOver(now: Long): Boolean = ending.map(_.isOver(now)).getOrElse(now >= share.end)
+  private def patience(now: Long): Long = ending.map(_.patience(now)).getOrElse(share.end - now)
 
   /** Fills the row from the record in hand; false if it was a mark. */
   private def row(now: Long): Boolean = {

@@ -31,6 +31,9 @@ object LogSink {
     writer.foreach(new LogSink(pace ++ kafka.asScala ++ safe).asInstanceOf[ForeachWriter[Row]])
   }
 
+  /** Lets a query make records and write none of them. */
+  def nowhere(writer: DataStreamWriter[Row]): Unit = writer.foreach(new Nowhere().asInstanceOf[ForeachWriter[Row]])
+
   def record(row: InternalRow): ProducerRecord[Array[Byte], Array[Byte]] = {
     val partition = if (row.numFields > 5 && !row.isNullAt(5)) Int.box(row.getInt(5)) else null
     val time = if (row.isNullAt(3)) null else Long.box(math.max(0L, Math.floorDiv(row.getLong(3), 1000L)))
@@ -90,4 +93,11 @@ class LogSink(kafka: Map[String, String]) extends PythonForeachWriter(null, new 
     }
     if (error == null && failure != null) throw trouble(failure)
   }
+}
+
+/** For a dry run. */
+class Nowhere extends PythonForeachWriter(null, new StructType) {
+  override def open(partitionId: Long, epochId: Long): Boolean = true
+  override def process(row: UnsafeRow): Unit = LogSink.record(row)
+  override def close(error: Throwable): Unit = ()
 }

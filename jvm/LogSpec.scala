@@ -34,8 +34,8 @@ case class FromTime(ms: Long) extends Start
 case class FromOffsets(of: Map[(String, Int), Long]) extends Start
 
 /** When real-time batches end: by the clock, so that twins do not end theirs together, whenever each was started.
-  * Milliseconds. */
-case class Interval(every: Long, phase: Long) {
+  * Milliseconds. `answering`: where a twin says that it keeps up (Ending.scala). */
+case class Interval(every: Long, phase: Long, answering: Option[String]) {
   def endAfter(now: Long): Long = now + every - math.floorMod(now - phase, every)
 }
 
@@ -95,10 +95,13 @@ object LogSpec {
       aligned = o.path("aligned").asBoolean(false),
       maxRecords = number(o.path("max_records")).getOrElse(Long.MaxValue),
       endOfInput = number(o.path("end_of_input")).orElse(Option.when(o.path("end_of_input").asBoolean(false))(Frontier.End)),
-      interval = Option.when(o.has("interval"))(o.get("interval")).map(i => Interval(i.get("every_ms").asLong, i.get("phase_ms").asLong)),
+      interval = Option.when(o.has("interval"))(o.get("interval")).map(interval),
       tasks = number(o.path("tasks")).map(_.toInt),
       kafka = kafka.toMap)
   }
+
+  private def interval(o: JsonNode): Interval =
+    Interval(o.get("every_ms").asLong, o.get("phase_ms").asLong, text(o.path("answering")))
 
   private def topic(o: JsonNode): TopicSpec = { val marked = o.path("marked").asBoolean(false); TopicSpec(
     topic = o.get("topic").asText,

@@ -87,7 +87,7 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
 
   override def deserializeOffset(json: String): Offset = LogOffset.parse(json, names)
   override def commit(end: Offset): Unit = {}
-  override def stop(): Unit = broker.asking(broker.close())
+  override def stop(): Unit = { Ending.forget(run); broker.asking(broker.close()) }
 
   private def loading(parts: Map[Place, Part]): Boolean = parts.exists { case (_, x) => x.loading }
 
@@ -161,8 +161,9 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
   private def grouped(slices: Seq[Slice], before: Long, now: Long, end: Long = Long.MaxValue): Array[InputPartition] = {
     val places = broker.asking(broker.topics()).places
     val tasks = spec.tasks.getOrElse(cores).max(1)
-    val shares = slices.groupBy(s => places.indexOf(s.place) % tasks).toSeq.sortBy(_._1)
-    shares.collect { case (_, share) if share.exists(s => s.to > s.from) => Share(share.toArray, before, now, end): InputPartition }.toArray
+    val shares = slices.groupBy(s => places.indexOf(s.place) % tasks).toSeq.sortBy(_._1).map(_._2)
+    val wanted = shares.filter(_.exists(s => s.to > s.from)).zipWithIndex
+    wanted.map { case (share, task) => Share(share.toArray, before, now, end, task): InputPartition }.toArray
   }
 
   /** Real-time mode has more slots than cores, since its tasks never end: each of ours would keep threads awake. */
@@ -210,7 +211,10 @@ class LogStream(spec: LogSpec, checkpoint: String) extends MicroBatchStream with
     val slices = parts.toSeq.collect { case (p, x) if x.loading || !load =>
       Slice(p, x.to, if (load) x.load else Long.MaxValue, after.tops.getOrElse(p, None), x.seen)
     }
-    grouped(slices, prev.watermark, LiveClock, spec.interval.map(_.endAfter(System.currentTimeMillis)).getOrElse(Long.MaxValue))
+    val now = System.currentTimeMillis
+    val shares = grouped(slices, prev.watermark, LiveClock, spec.interval.map(_.endAfter(now)).getOrElse(Long.MaxValue))
+    spec.interval.foreach(interval => Ending.begin(run, new Ending(interval, shares.length, now)))
+    shares
   }
 
   override def mergeOffsets(stops: Array[PartitionOffset]): Offset = broker.asking {

@@ -9,22 +9,10 @@ from pathlib import Path
 
 import pytest
 
-import bank.__main__ as command
 import headrace as hr
+from tests.bank.saying import Said
 
 ROOT = Path(__file__).parents[2]
-
-
-class Said:
-    """What a call of the command left."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str], *words: str) -> None:
-        with pytest.MonkeyPatch.context() as typed:
-            typed.setattr(sys, "argv", ["bank", *words])
-            with pytest.raises(SystemExit) as ended:
-                command.main()
-        self.code = ended.value.code
-        self.out, self.err = capsys.readouterr()
 
 
 @pytest.fixture
@@ -107,8 +95,9 @@ def test_it_runs_as_a_module_too() -> None:
 
 def test_a_checkout_installs_it_beside_headrace(tmp_path: Path) -> None:
     install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
+    install += ["--ignore-installed", "--prefix", str(tmp_path)]  # else pip takes the one that is here away
     checks = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore"}
-    subprocess.run([*install, "--prefix", tmp_path, "-e", ROOT / "bank"], env=os.environ | checks, check=True)
+    subprocess.run([*install, "-e", ROOT / "bank"], env=os.environ | checks, check=True)
 
     (site,) = tmp_path.glob("lib/*/site-packages")
     # what Python does at its start with a site directory, and then the script that was installed

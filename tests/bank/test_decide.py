@@ -13,6 +13,8 @@ from bank.decided import Decided
 from bank.events import Customer, Label
 from bank.policy import policy
 from headrace.model.event import event_type
+from headrace.plan.places import shuffled
+from headrace.plan.plan import build
 from tests.bank.deciding import lived, pay
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
@@ -35,6 +37,11 @@ def last(t: Any) -> Any:
 
 def test_what_the_flow_writes_is_what_is_read_of_it() -> None:
     assert decisions.columns == event_type(Decided).columns
+
+
+def test_a_decision_takes_three_shuffles() -> None:
+    (flow,) = build(decide).flows
+    assert len(shuffled(flow)) == 3
 
 
 def test_the_usual_is_allowed(t: Any) -> None:

@@ -78,6 +78,60 @@ def test_a_job_that_was_killed_is_started_again_until_it_happens_too_often(tmp_p
     job.stop()
 
 
+@pytest.mark.usefixtures("desk")
+def test_a_job_that_ends_again_and_again_is_given_up_where_another_does_the_same(
+    broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    topics.ensure(broker, Topic(name=topic, partitions=1))
+    words, told = ("tail", topic, "--follow"), list[str]()
+    both = [jobs.Job(name, words, tmp_path / f"{name}.log") for name in ("first", "second")]
+    first, second = both
+
+    def kill(job: jobs.Job) -> None:
+        job.process.kill()
+        job.process.wait()
+        jobs.keep(both, told.append)
+
+    for _ in range(jobs.OFTEN + 1):
+        kill(first)
+    assert both == [second]
+    assert [line.split(";")[0] for line in told] == [
+        *["first had ended, and is started again"] * jobs.OFTEN,
+        "goes on without first: first has ended 4 times in 300 s",
+    ]
+    for _ in range(jobs.OFTEN):
+        kill(second)
+    with pytest.raises(hr.HeadraceError, match="second has ended"):
+        kill(second)
+    second.stop()
+
+
+@pytest.mark.usefixtures("desk")
+def test_all_are_told_to_stop_before_any_is_waited_for(
+    broker: Broker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics.ensure(broker, Topic(name=topic, partitions=1))
+    three = [jobs.Job(name, ("tail", topic, "--follow"), tmp_path / f"{name}.log") for name in "abc"]
+    calls, wait, interrupt = list[str](), jobs.Job.wait, jobs.Job.interrupt
+
+    def interrupted(job: jobs.Job) -> None:
+        calls.append("interrupt")
+        interrupt(job)
+
+    def waited(job: jobs.Job) -> None:
+        calls.append("wait")
+        wait(job)
+        if calls.count("wait") == 1:
+            raise KeyboardInterrupt  # somebody is impatient
+
+    monkeypatch.setattr(jobs.Job, "interrupt", interrupted)
+    monkeypatch.setattr(jobs.Job, "wait", waited)
+    with pytest.raises(KeyboardInterrupt):
+        jobs.stop(three)
+    assert calls == ["interrupt"] * 3 + ["wait"] * 3
+    assert not any(job.runs for job in three)
+
+
 def test_a_job_yields_and_ends_in_order_when_whoever_started_it_is_killed(
     broker: Broker, settings: Settings, topic: str, tmp_path: Path
 ) -> None:

@@ -36,7 +36,7 @@ def test_the_bank_opens_answers_and_leaves_nothing(settings: Settings, tmp_path:
         "HEADRACE__SERVE__PORT": "0",
         "HEADRACE__SPARK__DRIVER_MEMORY": "1g",
     }
-    command = [sys.executable, "-m", "bank", "run", "--rate", "5", "--past", str(PAST)]
+    command = [sys.executable, "-m", "bank", "run", "--rate", "5", "--past", str(PAST), "--no-standby"]
     both = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, **both) as process:
         bank = Driver(process)

@@ -9,10 +9,12 @@ from itertools import islice, pairwise
 
 import msgspec
 
+from bank.decide import decide
 from bank.sample import KNOWN_AFTER, events
 from bank.tokens import token
 from bank.traffic import Made, Traffic
 from headrace.base.clock import HandClock
+from headrace.plan.plan import build
 from headrace.serve.card_numbers import holds_card_number
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -68,3 +70,22 @@ def test_a_card_is_a_token_and_four_digits() -> None:
         assert re.search(r"\d{12,19}", text) is None
         assert one.payment.card_id.startswith("card-")
     assert token("4000001234567899", b"one") != token("4000001234567899", b"other")
+
+
+def test_every_card_that_pays_was_given_out() -> None:
+    traffic = Traffic(7, cards=400, shops=800)
+    cards = traffic.given_out(START)
+    assert len({card.card_id for card in cards}) == 400
+    given = {(card.card_id, card.customer_id, card.last4) for card in cards}
+    made = [one.payment for one in history()]
+    assert {(paid.card_id, paid.customer_id, paid.last4) for paid in made} <= given
+    assert {card.card_id for card in Traffic().given_out(START)} >= {
+        one.payment.card_id for one in islice(Traffic().live(lambda: START), 500)
+    }
+
+
+def test_cards_are_the_services_own_and_no_part_of_the_flow() -> None:
+    assert [(known.column, known.table.name) for known in decide.services[0].known] == [("card_id", "cards")]
+    assert [topic.compact for topic in decide.topics if topic.name == "cards"] == [True]
+    (flow,) = build(decide).flows
+    assert "cards" not in flow.topics

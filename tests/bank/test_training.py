@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,9 +16,9 @@ from bank.decided import Decided
 from bank.events import Label
 from bank.policy import MODEL, policy
 from bank.training import COLUMNS, average_precision, from_lake, train
-from headrace.base.settings import load
-from headrace.ops.query import query
+from headrace.base.settings import Settings
 from tests.bank.deciding import START, lived, store
+from tests.bank.saying import Said
 
 DELAY = timedelta(days=1)
 
@@ -42,20 +43,38 @@ def test_a_model_learns_only_from_what_was_known_by_then(tmp_path: Path) -> None
     assert beside["figures"]["frauds"] == trained.figures.frauds
 
 
-def test_the_lake_has_all_that_training_needs(tmp_path: Path) -> None:
-    # given what was decided, and what became known of it a day later
-    settings = load({"home": str(tmp_path)}, root=tmp_path, env={})
+def test_the_lake_has_all_that_training_needs(
+    desk: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # given what was decided, and what became known of it a day later; one fraud was none after all
     known = {one.payment.payment_id: one.payment.at + DELAY for one in lived().made if one.fraud}
-    store(settings.lake, "decisions", Decided, lived().rows)
     labels = [one.label(known[one.payment.payment_id]) for one in lived().made if one.fraud]
-    store(settings.lake, "labels", Label, [structs.asdict(label) for label in labels])
+    mistaken = next(label for label in labels if label.at < START + timedelta(days=4))
+    del known[mistaken.payment_id]
+    labels.append(structs.replace(mistaken, fraud=0, at=mistaken.at + DELAY))
+    store(desk.lake, "decisions", Decided, lived().rows)
+    store(desk.lake, "labels", Label, [structs.asdict(label) for label in labels])
 
-    # then it is the training on the same rows
-    trained = from_lake(lambda sql: list(query(settings, sql).rows))
+    # when the command trains on it
+    said = Said(capsys, "train", str(tmp_path / "fraud.txt"), "--lake")
+
+    # then it is the training on the same rows, without that one
     ats = [row["at"] for row in lived().rows]
     again = train(lived().rows, known, split=min(ats) + (max(ats) - min(ats)) * 3 / 4, delay=DELAY)
-    assert (trained.text, trained.figures) == (again.text, again.figures)
-    assert trained.frauds > 5
+    assert (said.code, (tmp_path / "fraud.txt").read_text()) == (0, again.text)
+    assert said.json == asdict(again.figures)
+    assert json.loads((tmp_path / "fraud.json").read_text())["frauds"] == again.frauds > 5
+    assert said.err.splitlines()[0] == "reading what was decided"
+    assert said.err.splitlines()[1].startswith(f"training on {again.rows:,} payments, to be tested on ")
+
+
+def test_the_command_trains_on_made_up_traffic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = Said(capsys, "train", str(tmp_path / "fraud.txt"), "--days", "16", "--cards", "60")
+    assert said.code == 0
+    assert said.err.splitlines()[:-1] == [f"lived through {day} of 16 days" for day in range(1, 17)]
+    beside = json.loads((tmp_path / "fraud.json").read_text())
+    assert beside["command"] == f"bank train {tmp_path / 'fraud.txt'} --days 16 --cards 60"
+    assert said.json == beside["figures"]
 
 
 def test_too_little_to_learn_from_is_told() -> None:

@@ -112,3 +112,15 @@ def test_logged_vectors_are_checked(bank: Headrace) -> None:
     told = bank("features", "check", "bank", "card", "--table", "decision_log", "--json").json
     assert (told["rows"], told["missing"], told["exact"], len(told["features"])) == (3, 0, True, 5)
     assert bank("features", "check", "bank", "card", "--table", "nothing").code == 1
+
+
+def test_the_logged_rows_themselves_may_be_the_source(bank: Headrace, tmp_path: Path) -> None:
+    """Where the bank keeps no payments by themselves."""
+    (text,) = (file for file in tmp_path.glob("bank_*.py"))
+    name = f"log_{random_id()[:12]}"
+    (tmp_path / f"{name}.py").write_text(text.read_text().replace('payments.to(hr.lake("payments"))', ""))
+    (tmp_path / "headrace.toml").write_text(f'[apps]\nlog = "{name}"\n')
+    check = ("features", "check", "log", "card", "--table", "decision_log")
+    assert "the lake does not keep the rows of payments" in bank(*check).err
+    told = bank(*check, "--source", "decision_log", "--json").json
+    assert (told["rows"], told["missing"], told["exact"]) == (3, 0, True)

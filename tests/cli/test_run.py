@@ -191,3 +191,9 @@ def test_run_without_a_broker_says_how_to_get_one(headrace: Headrace, tmp_path: 
 
     assert said.code == 3
     assert "headrace up" in said.err
+
+
+def test_who_stands_by_forgets_nothing(headrace: Headrace) -> None:
+    said = headrace("run", "shop", "--standby", "--fresh")
+    assert said.code == 2
+    assert "both --standby and --fresh" in said.err

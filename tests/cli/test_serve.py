@@ -7,8 +7,11 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from headrace.base.clock import SystemClock, rfc3339
@@ -65,13 +68,70 @@ desk.service(
 )
 '''
 
+CARDS = """
+
+@hr.event(topic="{topic}.cards", key="card_id", time="at")
+class Card:
+    card_id: str
+    at: datetime
+
+
+desk = hr.App("desk")
+desk.service(
+    "decide",
+    ask=Payment,
+    answer=desk.topic("{topic}.raw"),
+    default={{"decision": "review"}},
+    known={{"card_id": desk.table(Card)}},
+)
+"""
+
+
+AND_SAY_WHAT_IS_LOADED = """
+import atexit, runpy, sys
+atexit.register(lambda: print(*sys.modules))
+runpy.run_module("headrace", run_name="__main__", alter_sys=True)
+"""
+
+AND_NEVER_COME_TO_THE_END = """
+import runpy
+from headrace.serve import known
+
+class Endless(known.Arrivals):
+    def _pass(self, batch):
+        pass
+
+known.Arrivals = Endless
+runpy.run_module("headrace", run_name="__main__", alter_sys=True)
+"""
+
+
+@contextmanager
+def ended(process: subprocess.Popen[str]) -> Iterator[None]:
+    """Whatever becomes of the test, the service does not outlive it, and nobody waits for it."""
+    try:
+        yield
+    finally:
+        process.kill()
+
 
 @pytest.fixture
 def desk(headrace: Headrace, topic: str, tmp_path: Path) -> str:
-    module = f"desk_{topic.replace('-', '_')}"
-    (tmp_path / f"{module}.py").write_text(APP.format(topic=topic))
-    (tmp_path / "headrace.toml").write_text(f'[apps]\ndesk = "{module}:desk"\n')
+    write_app(tmp_path, topic, APP)
     return topic
+
+
+@pytest.fixture
+def knowing(headrace: Headrace, broker: Broker, topic: str, tmp_path: Path) -> str:
+    """The same desk, which knows cards."""
+    write_app(tmp_path, topic, APP + CARDS)
+    return topic
+
+
+def write_app(place: Path, topic: str, text: str) -> None:
+    module = f"desk_{topic.replace('-', '_')}"
+    (place / f"{module}.py").write_text(text.format(topic=topic))
+    (place / "headrace.toml").write_text(f'[apps]\ndesk = "{module}:desk"\n')
 
 
 def test_serve_answers_until_it_is_told_to_stop(desk: str, settings: Settings, broker: Broker, tmp_path: Path) -> None:
@@ -79,9 +139,9 @@ def test_serve_answers_until_it_is_told_to_stop(desk: str, settings: Settings, b
     (tmp_path / "key").write_text(key)
     environment = os.environ | {"HEADRACE__SERVE__API_KEY": f"${{file:{tmp_path / 'key'}}}"}
     with subprocess.Popen(
-        [sys.executable, "-m", "headrace", "serve", "desk", "--port", "0"],
-        cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
+        [sys.executable, "-c", AND_SAY_WHAT_IS_LOADED, "serve", "desk", "--port", "0"],
+        cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process, ended(process):  # fmt: skip
         assert process.stderr is not None
         page, post, ready = (process.stderr.readline() for _ in range(3))
         assert "ready" in ready, (page, post, ready)
@@ -92,13 +152,15 @@ def test_serve_answers_until_it_is_told_to_stop(desk: str, settings: Settings, b
         assert (answer["decision"], answer["degraded"], answer["by"]) == ("allow", True, "fallback")
         planted = Caller(address).decide(payment("p-2", country="4111 1111 1111 1111"), X_Api_Key=key)
         assert planted.code == "card-number"
-        loaded = Path(f"/proc/{process.pid}/maps")
-        assert not loaded.exists() or "libjvm" not in loaded.read_text()
+        assert psutil.Process(process.pid).children(recursive=True) == []  # Spark's JVM would be one
 
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
-        last = process.stderr.read()
+        said, last = process.communicate(timeout=20)
+        assert process.returncode == 0
         assert "stopped" in last
+        loaded = set(said.split())
+        assert "headrace.serve.desk" in loaded
+        assert not loaded & {"pyspark", "py4j", "deltalake", "duckdb", "pyarrow"}
         kept = [file.read_text(errors="replace") for file in (settings.home / "logs").glob("*")]
         assert not any("4111 1111" in text or "41111111" in text for text in [last, *kept])
     host, port = address.removeprefix("http://").split(":")
@@ -110,13 +172,50 @@ def test_serve_that_is_tied_stops_when_the_pipe_at_its_stdin_ends(desk: str, bro
     with subprocess.Popen(
         [sys.executable, "-m", "headrace", "--tied", "serve", "desk", "--port", "0"],
         cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
+    ) as process, ended(process):  # fmt: skip
         assert process.stdin is not None
         assert process.stderr is not None
         assert "ready" in [process.stderr.readline() for _ in range(3)][-1]
         process.stdin.close()
         assert process.wait(20) == 0
         assert process.stderr.read() == "stopped\n"
+
+
+def test_serve_says_how_many_keys_it_knows(knowing: str, headrace: Headrace, tmp_path: Path) -> None:
+    def said() -> list[str]:
+        with subprocess.Popen(
+            [sys.executable, "-m", "headrace", "serve", "desk", "--port", "0"],
+            cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+        ) as process, ended(process):  # fmt: skip
+            assert process.stderr is not None
+            lines = [process.stderr.readline() for _ in range(4)]
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 0
+            return lines
+
+    _, _, none, ready = said()
+    write = f"headrace send {knowing}.cards card_id=... ..."
+    assert none == f"known      {knowing}.cards: 0 keys; events that name one are refused: {write}\n"
+    assert ready.startswith("ready")
+    assert headrace("send", f"{knowing}.cards", "card_id=c1", "at=2026-11-03T15:00:00Z").code == 0
+    assert f"known      {knowing}.cards: 1 key\n" in said()
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_serve_stops_while_it_still_reads_what_is_known(
+    knowing: str, headrace: Headrace, tmp_path: Path, signum: signal.Signals
+) -> None:
+    assert headrace("send", f"{knowing}.cards", "card_id=c1", "at=2026-11-03T15:00:00Z").code == 0
+    with subprocess.Popen(
+        [sys.executable, "-c", AND_NEVER_COME_TO_THE_END, "serve", "desk", "--port", "0"],
+        cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+    ) as process, ended(process):  # fmt: skip
+        assert process.stderr is not None
+        *_, waits = (process.stderr.readline() for _ in range(3))
+        assert waits == "reading the keys that are known back from the log; nobody is answered before\n"
+        process.send_signal(signum)
+        assert process.wait(20) == 130
+        assert process.stderr.read() == ""
 
 
 def test_what_is_tied_needs_a_pipe() -> None:
@@ -142,8 +241,15 @@ def test_reviews_are_listed_snoozed_and_labelled(headrace: Headrace, desk: str, 
     assert [row["payment_id"] for row in headrace("reviews", "list", "desk", "--snoozed", "--json").json] == ["p-1"]
     assert [(row["fraud"], row["by"]) for row in on_log(broker, f"{desk}.labels")] == [(1, "ann")]
 
-    again = headrace("reviews", "label", "desk", "p-2", "--genuine")
-    assert (again.code, "[not-found]" in again.err) == (1, True)
+    assert headrace("reviews", "label", "desk", "p-2", "--genuine", "--by", "bob").code == 0
+    said = headrace("reviews", "list", "desk", "--labelled", "--json").json
+    assert [(row["payment_id"], row["fraud"], row["by"]) for row in said] == [("p-2", False, "bob")]
+    assert "bob" in headrace("reviews", "list", "desk", "--labelled").out
+    assert [(row["fraud"], row["by"]) for row in on_log(broker, f"{desk}.labels")] == [(1, "ann"), (0, "bob")]
+
+    assert headrace("reviews", "list", "desk", "--labelled", "--snoozed").code == 2
+    never = headrace("reviews", "label", "desk", "p-3", "--genuine")
+    assert (never.code, "[not-found]" in never.err) == (1, True)
 
 
 def test_an_app_without_a_service_says_so(headrace: Headrace, orders: str) -> None:

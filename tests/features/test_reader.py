@@ -227,6 +227,20 @@ def test_logged_vectors_are_compared_feature_by_feature(bank: Keeping) -> None:
     assert example.logged == example.recomputed + 1
 
 
+def test_a_table_may_have_the_rows_beside_what_was_told_of_them(bank: Keeping) -> None:
+    card = features(bank)
+    card.vectors.to(hr.lake("vectors"))
+    bank.keep(card)
+    bank.run(random_payments(3, ties=False))
+    reader = FeatureReader(card.node, (), redis=lambda: bank.redis, lake=bank.folder / "lake")
+    with pytest.raises(BadStore, match="lake does not keep the rows of payments"):
+        reader.check("lake.vectors")
+    checked = reader.check("lake.vectors", source="lake.vectors")
+    assert (checked.rows, checked.missing, checked.exact) == (60, 0, True)
+    with pytest.raises(BadStore, match=r"lake\.labels has no column"):
+        reader.check("lake.vectors", source="labels")
+
+
 def test_questions_that_make_no_sense_are_refused(bank: Keeping) -> None:
     reader = bank.keep(features(bank))
     bank.run([paid(1, NOON)])

@@ -275,6 +275,14 @@ def test_r5_real_time_says_why_a_window_cannot() -> None:
     assert "watermark stands still" in why_not(flow, "realtime")[0]
 
 
+def test_a_python_function_runs_at_every_speed_and_says_what_it_costs() -> None:
+    app = hr.App("bank")
+    app.stream(Payment, disorder="30 s").where(lambda payment: payment.amount > 1).to(app.topic("large"))
+    plan = build(app)
+    assert not any(why_not(plan.flows[0], mode) for mode in MODES)
+    assert "a Python function, in a process of its own for each task" in explain(plan)
+
+
 def test_w7_processing_time_is_refused_in_history() -> None:
     app = hr.App("clock")
     payments = app.stream(Payment, disorder="0 s")

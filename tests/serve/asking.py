@@ -6,6 +6,7 @@ import http.client
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,6 +18,7 @@ from headrace.base.ids import random_id
 from headrace.log import topics
 from headrace.log.arrivals import Arrivals
 from headrace.log.broker import Broker
+from headrace.log.produce import Producer
 from headrace.log.prompt import PromptProducer
 from headrace.log.read import read
 from headrace.model.service import Service
@@ -26,8 +28,8 @@ KEY = "a key that is only for tests"
 DEFAULT = {"decision": "review", "reasons": ["no answer in time"]}
 
 
-def declared(prefix: str, **how: Any) -> hr.App:
-    """An app with a service on topics of its own."""
+def declared(prefix: str, *, cards: bool = False, **how: Any) -> hr.App:
+    """An app with a service on topics of its own. `cards`: it knows them, and no others may pay."""
 
     @hr.event(topic=f"{prefix}.payments", key="card_id", time="at", id="payment_id")
     class Payment:
@@ -48,6 +50,11 @@ def declared(prefix: str, **how: Any) -> hr.App:
         by: str
         at: datetime
 
+    @hr.event(topic=f"{prefix}.cards", key="card_id", time="at")
+    class Card:
+        card_id: str
+        at: datetime
+
     app = hr.App("desk")
     app.service(
         "decide",
@@ -60,16 +67,21 @@ def declared(prefix: str, **how: Any) -> hr.App:
             "alerts": app.topic(f"{prefix}.alerts", partitions=1),
             "label": Label,
             "batch": app.topic(f"{prefix}.batch", partitions=1),
+            "known": {"card_id": app.table(Card)} if cards else {},
         }
         | how,
     )
     return app
 
 
-def made(broker: Broker, **how: Any) -> Service:
-    """The service of such an app, with its topics."""
-    app = declared(f"t-{random_id()[:12]}", **how)
-    topics.ensure(broker, *app.topics)
+def made(broker: Broker, *, small: str = "", **how: Any) -> Service:
+    """The service of such an app, with its topics. `small`: one of them takes no records above 400 bytes."""
+    prefix = f"t-{random_id()[:12]}"
+    app = declared(prefix, **how)
+    topics.ensure(
+        broker,
+        *(replace(topic, largest=400 if topic.name == f"{prefix}.{small}" else None) for topic in app.topics),
+    )
     return app.services[0]
 
 
@@ -179,6 +191,17 @@ def decision(row: dict[str, Any]) -> list[dict[str, Any]]:
             "seen_card": "p/0@1",
         }
     ]
+
+
+def give_out(broker: Broker, service: Service, *cards: str) -> None:
+    cls = service.known[0].table.event.cls
+    with Producer(broker, cls) as producer:
+        producer.send_many(cls(card, datetime.now(UTC)) for card in cards)
+
+
+def take_back(broker: Broker, service: Service, card: str) -> None:
+    with Producer(broker, service.known[0].table.event.cls) as producer:
+        producer.send_tombstone(card)
 
 
 def write(broker: Broker, topic: str, *rows: dict[str, Any]) -> None:

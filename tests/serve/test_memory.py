@@ -28,15 +28,25 @@ def test_an_id_with_other_content_is_refused_also_where_only_the_log_knows_it() 
     memory = Memory(60)
     memory.written("p1", b"one", 0)
     memory.written("p1", b"two", 0)  # of two on the log the first stands
-    assert memory.asked("p1", b"one", 0).recorded
+    assert memory.asked("p1", b"one").recorded
     with pytest.raises(OtherContent):
-        memory.asked("p1", b"two", 0)
+        memory.asked("p1", b"two")
+
+
+def test_an_event_that_was_never_sent_takes_no_id() -> None:
+    memory = Memory(60)
+    memory.asked("p1", b"one")  # refused then, or without room in the producer
+    case = memory.asked("p1", b"two")
+    assert len(memory) == 0
+    memory.keep("p1", case, b"two", 0)
+    with pytest.raises(OtherContent):
+        memory.asked("p1", b"one")
 
 
 def test_cases_are_forgotten_when_their_time_is_up() -> None:
     memory = Memory(60)
-    memory.asked("old", b"one", 0)
-    memory.asked("young", b"one", 50)
-    memory.asked("new", b"one", 100)
+    memory.keep("old", memory.asked("old", b"one"), b"one", 0)
+    memory.keep("young", memory.asked("young", b"one"), b"one", 50)
+    memory.keep("new", memory.asked("new", b"one"), b"one", 100)
     assert len(memory) == 2
     assert not memory.case("old", 100).content

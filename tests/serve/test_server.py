@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import os
-import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -15,11 +13,9 @@ import pytest
 
 from headrace.base.clock import rfc3339
 from headrace.base.ids import random_id
-from headrace.base.settings import Settings
 from headrace.log.broker import Broker
 from headrace.model.service import Service
 from headrace.serve.server import _listen
-from headrace.stack import stack as embedded
 from tests.log.paying import until
 from tests.serve.asking import KEY, Caller, deciding, decision, made, on_log, payment, serving, write, write_bytes
 
@@ -278,24 +274,3 @@ def test_who_asks_twice_at_once_waits_for_one_answer(broker: Broker) -> None:
             caller.join(20)
     assert [answer["decision"] for answer in answers] == ["allow"] * 3
     assert len(on_log(broker, service.ask.topic)) == 1
-
-
-def test_while_the_broker_stands_still_answers_go_on_and_events_are_written_later(
-    broker: Broker, settings: Settings
-) -> None:
-    service, asked = made(broker, deadline="100 ms"), payment("z-1")
-    kafka = next(part.pid for part in embedded.status(settings.home) if part.name == "kafka")
-    assert kafka is not None
-    with serving(service, broker) as desk:
-        until(lambda: desk.call("GET", "/health").status == 200)
-        os.kill(kafka, signal.SIGSTOP)
-        try:
-            told = desk.decide(asked).body
-            assert (told["decision"], told["why"], told["recorded"]) == ("review", "not-recorded", False)
-            until(lambda: desk.call("GET", "/health").status == 503)
-        finally:
-            os.kill(kafka, signal.SIGCONT)
-        again = until(lambda: (said := desk.decide(asked).body)["recorded"] and said)
-        assert again == told | {"recorded": True}
-        until(lambda: desk.call("GET", "/health").status == 200)
-    assert [row["payment_id"] for row in on_log(broker, service.ask.topic)] == ["z-1"]

@@ -11,9 +11,11 @@ import msgspec
 import pytest
 
 from headrace.base.clock import rfc3339
+from headrace.base.errors import DeliveryFailed
 from headrace.log.broker import Broker
 from headrace.model.service import Service
-from headrace.ops.reviews import due
+from headrace.ops.reviews import done, due
+from headrace.ops.reviews import label as label_from_the_shell
 from tests.log.paying import until
 from tests.serve.asking import KEY, Caller, made, on_log, serving, write
 
@@ -96,6 +98,69 @@ def test_the_oldest_review_falls_out_of_a_full_queue_and_is_back_when_there_is_r
     assert [one.id for one in due(broker, service)] == ["r-1", "r-2"]
 
 
+def label(desk: Caller, id: str, *, fraud: bool, by: str) -> int:
+    return desk.call("POST", f"/reviews/{id}/label", {"fraud": fraud, "by": by}).status
+
+
+def labelled(desk: Caller) -> list[tuple[Any, ...]]:
+    answer = until(lambda: (said := desk.call("GET", "/reviews?labelled=1")).status == 200 and said)
+    return [(row["payment_id"], row["fraud"], row["by"]) for row in answer.body["reviews"]]
+
+
+def test_what_was_labelled_is_corrected_by_a_later_word(broker: Broker) -> None:
+    service = made(broker)
+    assert service.alerts is not None
+    assert service.label is not None
+    with serving(service, broker) as desk:
+        write(broker, service.alerts.name, alert("c-1"), alert("c-2"))
+        until(lambda: waiting(desk) == ["c-1", "c-2"])
+        assert [label(desk, id, fraud=True, by="ann") for id in ("c-1", "c-2")] == [200, 200]
+        assert labelled(desk) == [("c-2", True, "ann"), ("c-1", True, "ann")]
+
+        assert label(desk, "c-1", fraud=False, by="bob") == 200
+        assert labelled(desk) == [("c-1", False, "bob"), ("c-2", True, "ann")]
+        assert waiting(desk) == []
+        later = {"until": rfc3339(datetime.now(UTC) + timedelta(hours=1)), "by": "ann"}
+        assert desk.call("POST", "/reviews/c-1/snooze", later).status == 404
+        (_, told) = events(desk, 2)[-1]
+        assert [(row["payment_id"], row["by"]) for row in told["reviews"]["labelled"]] == [
+            ("c-1", "bob"), ("c-2", "ann"),
+        ]  # fmt: skip
+
+        # when a word comes that is dated before what is known, or after now
+        words = [row for row in on_log(broker, service.label.topic) if row["payment_id"] == "c-1"]
+        ahead = rfc3339(datetime.now(UTC) + timedelta(hours=1))
+        write(broker, service.label.topic, words[-1] | {"by": "cid", "fraud": 1, "at": words[0]["at"]})
+        write(broker, service.label.topic, words[-1] | {"payment_id": "c-2", "by": "dan", "at": ahead})
+        until(lambda: ("c-2", True, "dan") not in labelled(desk) and labelled(desk)[0][2] == "dan")
+        assert ("c-1", False, "bob") in labelled(desk)
+        # then the next word is later than that
+        assert label(desk, "c-2", fraud=True, by="eve") == 200
+        assert labelled(desk)[0] == ("c-2", True, "eve")
+
+    told = {row["by"]: row["at"] for row in on_log(broker, service.label.topic)}
+    assert told["eve"] > told["dan"] == ahead
+    with serving(service, broker) as reborn:
+        assert labelled(reborn) == [("c-2", True, "eve"), ("c-1", False, "bob")]
+        assert waiting(reborn) == []
+        assert label(reborn, "c-1", fraud=True, by="ann") == 200
+        assert labelled(reborn)[0] == ("c-1", True, "ann")
+    assert [(one.id, one.said and one.said.by) for one in done(broker, service)] == [("c-2", "eve"), ("c-1", "ann")]
+
+
+def test_a_label_that_the_broker_refuses_is_told(broker: Broker) -> None:
+    service = made(broker, small="labels")
+    assert service.alerts is not None
+    with serving(service, broker) as desk:
+        write(broker, service.alerts.name, alert("l-1") | {"card_id": "c" * 500})
+        until(lambda: waiting(desk) == ["l-1"])
+        refused = desk.call("POST", "/reviews/l-1/label", {"fraud": True, "by": "ann"})
+        assert (refused.status, refused.code) == (500, "delivery-failed")
+        assert waiting(desk) == ["l-1"]
+    with pytest.raises(DeliveryFailed):
+        label_from_the_shell(broker, service, "l-1", fraud=True, by="ann")
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status", "code"),
     [
@@ -147,3 +212,39 @@ def test_the_page_and_all_it_needs_come_from_here(desk: Caller) -> None:
         assert f"/static/{name}" in page.body
         assert desk.call("GET", f"/static/{name}").status == 200
     assert "://" not in page.body  # nothing from elsewhere
+
+
+def test_labels_of_other_systems_count_in_the_money_by_their_times(broker: Broker) -> None:
+    service = made(broker)
+    assert service.alerts is not None
+    assert service.label is not None
+    now = datetime.now(UTC)
+    said = {"card_id": "c1", "amount": "100.00", "fraud": 1, "by": "bank", "at": rfc3339(now)}
+    with serving(service, broker) as desk:
+        write(broker, service.alerts.name, *(alert(f"o-{n}", amount="100.00") for n in (1, 2, 3)))
+        until(lambda: sorted(waiting(desk)) == ["o-1", "o-2", "o-3"])  # of several partitions
+        # when labels come that lack a field, cannot be any, are no money, or are older than what is known
+        short = {name: value for name, value in said.items() if name != "by"}
+        older = said | {"at": rfc3339(now - timedelta(days=1))}
+        write(
+            broker,
+            service.label.topic,
+            short | {"payment_id": "o-1"},
+            said | {"payment_id": "o-2", "amount": "NaN"},
+            said | {"payment_id": "o-3"},
+            older | {"payment_id": "o-3", "fraud": 0},
+            said | {"payment_id": "n-1", "fraud": 0},  # of a payment that nobody reviewed
+            older | {"payment_id": "n-1"},
+            {name: value for name, value in said.items() if name != "at"} | {"payment_id": "n-2", "amount": "7.00"},
+            said | {"payment_id": "n-3", "fraud": "no"},
+        )
+        # then none of them waits, and the money has what is fraud by its latest label
+        until(lambda: desk.metric("headrace_unreadable_total") == 4)
+        assert waiting(desk) == []
+        assert [row[:2] for row in labelled(desk)] == [("o-3", True)]
+
+        def counted() -> bool:
+            point = events(desk, 2)[-1][1]["point"]
+            return bool(point) and (point["fraud"], point["saved"]) == (207.0, 200.0)
+
+        until(counted)

@@ -40,10 +40,10 @@ class Driver:
         """Of a run with --json: a line for each batch with rows and each change of state."""
         return [json.loads(line) for line in self.out]
 
-    def until(self, condition: Callable[[], Any], *, every: float = 0.02) -> None:
+    def until(self, condition: Callable[[], Any], *, within: float = TIMEOUT, every: float = 0.02) -> None:
         """Waits for a condition; fails at once if the driver has ended."""
         try:
-            until(lambda: condition() or self.process.poll() is not None, every=every)
+            until(lambda: condition() or self.process.poll() is not None, within=within, every=every)
             assert condition(), f"it ended with {self.process.returncode}"
         except AssertionError as broken:
             raise AssertionError(f"{broken}\n{''.join(self.err[-20:])}{''.join(self.out[-3:])}") from None
@@ -114,9 +114,9 @@ class GoingOn:
         """Of the steps of all flows, so far."""
         return [counts for flow in self._run.flows for counts in flow.snapshot.counts]
 
-    def until(self, condition: Callable[[], Any], *, every: float = 0.02) -> None:
+    def until(self, condition: Callable[[], Any], *, within: float = TIMEOUT, every: float = 0.02) -> None:
         """Waits for a condition; raises at once what has ended a flow."""
-        until(lambda: condition() or any(flow.error for flow in self._run.flows), every=every)
+        until(lambda: condition() or any(flow.error for flow in self._run.flows), within=within, every=every)
         self.sound()
 
     def ended(self) -> None:

@@ -12,7 +12,7 @@ import pytest
 from headrace.base.settings import Settings, load
 from headrace.ops.rehearsal import rehearse
 from headrace.spark import archive
-from headrace.spark.gateway import SPARK_OPTIONS, class_path
+from headrace.spark.gateway import SPARK_OPTIONS, class_path, with_class_path
 from headrace.spark.kernels import our_jars
 from headrace.stack.java import find_java, version
 
@@ -25,8 +25,9 @@ SUBMIT = "org.apache.spark.deploy.SparkSubmit"
 
 def started(classpath: list[Path], *options: str) -> str:
     """What a JVM that starts as ours do, and ends at once, says of where it has its classes from."""
-    command = [str(find_java()), "-cp", class_path(classpath), *SPARK_OPTIONS, *options, "-Xlog:class+load"]
-    done = subprocess.run([*command, SUBMIT, "--version"], capture_output=True, text=True, check=False)
+    command = [str(find_java()), *SPARK_OPTIONS, *options, "-Xlog:class+load"]
+    environment = with_class_path(os.environ, class_path(classpath))
+    done = subprocess.run([*command, SUBMIT, "--version"], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return next(line for line in done.stdout.splitlines() if f"{SUBMIT} source: " in line)
 

@@ -26,22 +26,8 @@ from headrace.stack.stack import Addresses
 from tests.spark.driving import driver, going_on, jvm_of
 from tests.spark.test_restart import oracle, write_app
 
-APP = '''
-"""A site whose visits are copied at every guarantee, and counted."""
-
-from datetime import datetime
-
-import headrace as hr
-
-
-@hr.event(topic="{topic}", key="page", time="at", id="visit")
-class Visit:
-    visit: str
-    page: str
-    at: datetime
-    spent: int
-
-
+# A site whose visits are copied at every guarantee, and counted.
+APP = """
 site = hr.App("{topic}")
 visits = site.stream(Visit, disorder="0 s", idle=None)
 for guarantee in ("exactly-once", "at-least-once", "at-most-once"):
@@ -51,7 +37,7 @@ counts.named("counts").to(site.topic("{topic}-counts", partitions=1))
 table = "{topic}".replace("-", "_")
 visits.to(hr.postgres(table, key="visit"))
 visits.to(hr.postgres(f"{{table}}_log"))
-'''
+"""
 
 
 def visits(cls: Any, first: int, last: int) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -14,15 +15,22 @@ import headrace as hr
 from headrace.base.clock import micros
 from headrace.base.errors import BadStep, FunctionFailed
 from headrace.base.ids import random_id
+from headrace.base.settings import Settings
 from headrace.log.broker import Broker
+from headrace.log.produce import Producer
+from headrace.log.read import read
+from headrace.log.topics import ensure
+from headrace.model.topic import Topic
 from headrace.reference.batch import Arrival, Batch
 from headrace.reference.engine import Engine
 from headrace.spark.session import Spark
 from headrace.steps.row import END
 from tests.spark import mapped
+from tests.spark.driving import driver
 from tests.spark.flowing import Flowing
 from tests.spark.mapped import Everything, Told, Word
 from tests.spark.recorded import expected, written
+from tests.spark.test_restart import write_app
 
 DAY = datetime(2020, 1, 1, 10, tzinfo=UTC)
 
@@ -183,3 +191,54 @@ def test_a_function_that_cannot_travel_is_refused_with_its_place(
         flowing.history()
 
     assert "test_python_steps.py" in str(refused.value.where)
+
+
+IN_REAL_TIME = """
+@hr.event(key="page")
+class Scored:
+    page: str
+    visit: str
+    score: float
+
+def odd(row):
+    return row.spent % 2 == 1
+
+def score(row) -> Scored:
+    if row.page == "bad":
+        raise ValueError("not this page")
+    return Scored(row.page, row.visit, row.spent / 10)
+
+site = hr.App("{topic}")
+once = site.stream(Visit, disorder="1 min").dedup("visit", within="1 h")
+once.where("spent > 5").to(site.topic("{topic}-large", partitions=1))
+once.where(odd).map(score, on_error="ON_ERROR").to(site.topic("{topic}-scores", partitions=1), key="page")
+"""
+
+
+def test_r5_python_functions_are_called_in_real_time(
+    broker: Broker, settings: Settings, topic: str, tmp_path: Path
+) -> None:
+    visit = write_app(tmp_path, topic, IN_REAL_TIME.replace("ON_ERROR", "dead"))["Visit"]
+    ensure(broker, Topic(name=topic, partitions=1))
+
+    def told(name: str) -> list[Any]:
+        return [message.value() for message in read(broker, name)]
+
+    with driver(tmp_path, settings, broker, "run", "visiting:site", "--realtime", "--interval", "10 min") as running:
+        running.until(lambda: any(": running" in line for line in running.err))
+        pages = ("a", "bad", "a", "b")
+        with Producer(broker, visit, acks=1) as producer:
+            producer.send_many(visit(f"v{n}", page, datetime.now(UTC), n) for n, page in enumerate(pages * 2))
+        made = (f"{topic}-scores", f"{topic}.dead", f"{topic}-large")
+        # the interval is longer than the test: nothing waits for its end
+        running.until(lambda: all(len(told(name)) == 2 for name in made), every=0.1)
+        scores = [json.loads(value) for value in told(f"{topic}-scores")]
+        assert running.interrupt() == 0
+    assert sorted((row["visit"], row["score"]) for row in scores) == [("v3", 0.3), ("v7", 0.7)]
+    assert {json.loads(value)["visit"] for value in told(f"{topic}-large")} == {"v6", "v7"}  # they pass it by
+
+    # one that is to stop ends the driver, and says why
+    write_app(tmp_path, topic, IN_REAL_TIME.replace("ON_ERROR", "stop"))
+    with driver(tmp_path, settings, broker, "run", "visiting:site", "--realtime", "--fresh") as failing:
+        assert failing.ended() != 0
+    assert "ValueError: not this page" in "".join(failing.err)

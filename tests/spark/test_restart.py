@@ -24,9 +24,7 @@ from tests.spark.driving import driver, going_on
 START = datetime(2020, 1, 1, 10, tzinfo=UTC)
 CALM = datetime(2020, 1, 3, tzinfo=UTC)
 
-APP = '''
-"""A site whose visits are counted in every way that outlives a batch."""
-
+VISIT = """
 from datetime import datetime
 
 import headrace as hr
@@ -38,8 +36,9 @@ class Visit:
     page: str
     at: datetime
     spent: int
-
-
+"""
+# A site whose visits are counted in every way that outlives a batch.
+APP = """
 @hr.event(topic="{topic}-pages", key="page", time="since")
 class Page:
     page: str
@@ -72,17 +71,18 @@ owned = pages.join(owners, on="owner", how="left", take="pages.*, owners.city").
 owned.to(site.topic("{topic}-owned", partitions=1, compact=True))
 cities = owned.group_by("city").agg(pages=hr.count(), newest=hr.max("page"))
 cities.to(site.topic("{topic}-cities", partitions=1, compact=True))
-'''
+"""
 COUNTED = ("minutes", "sessions")
 VIEWS = ("owned", "cities")
 
 
 def write_app(folder: Path, topic: str, text: str = APP) -> Any:
-    """The app as a file, and as this process sees it."""
+    """The app as a file, and as this process sees it. The text: what comes after the event."""
     folder.mkdir(exist_ok=True)
-    (folder / "visiting.py").write_text(text.format(topic=topic))
+    text = (VISIT + text).format(topic=topic)
+    (folder / "visiting.py").write_text(text)
     found: dict[str, Any] = {"__name__": f"site_{topic.replace('-', '_')}"}
-    exec(compile(text.format(topic=topic), "visiting.py", "exec", dont_inherit=True), found)
+    exec(compile(text, "visiting.py", "exec", dont_inherit=True), found)
     return found
 
 

@@ -16,7 +16,7 @@ from headrace.base.settings import Settings
 from headrace.spark.gateway import launch
 from headrace.spark.kernels import our_jars
 from headrace.spark.profile import EXCLUDED_RULES, spark_settings
-from headrace.spark.session import Spark, _scratch, probe, start
+from headrace.spark.session import Spark, probe, scratch, start
 from headrace.spark.trouble import translated
 
 CHILD = """
@@ -155,6 +155,6 @@ def test_what_killed_sessions_left_is_removed_at_the_next_start(tmp_path: Path) 
     gone.wait()
     (tmp_path / str(gone.pid)).mkdir()
     (tmp_path / "1").mkdir()
-    assert _scratch(tmp_path) == tmp_path / str(os.getpid())
+    assert scratch(tmp_path) == tmp_path / str(os.getpid())
     assert not (tmp_path / str(gone.pid)).exists()
     assert (tmp_path / "1").exists()

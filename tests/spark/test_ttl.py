@@ -201,3 +201,33 @@ def test_w6_a_key_that_fell_silent_begins_anew(spark: Spark, broker: Broker, top
     rows = [json.loads(message.value()) for message in read(broker, f"{topic}-out")]
     assert [(row["revision"], row["clicks"]) for row in rows if row["user_id"] == "u2"][-1] == (0, 1)
     assert max(row["clicks"] for row in rows if row["user_id"] == "u1") >= 2
+
+
+def test_fe5_features_forget_a_key_that_fell_silent(spark: Spark, broker: Broker, topic: str, tmp_path: Path) -> None:
+    """The row before is told of however old it is: nothing but its silence, and lateness, ends a key (FE7)."""
+    Click, app = click_on(topic), hr.App("bench")  # noqa: N806
+    clicks = app.stream(Click, disorder="0 s", idle="300 ms")
+    user = app.features("user", key="user_id", source=clicks, ttl="30 min", lateness="10 min").over(
+        "2 h", times=hr.count()
+    )
+    user = user.last("at")
+    user.vectors.to(app.topic(f"{topic}-told", partitions=1), key="click_id")
+    bench = Bench(spark, broker, tmp_path, app)
+
+    with live(bench) as running:
+        for minute in (0, 20):
+            bench.fill(Click(f"c{n}/{minute}", f"u{n}", at(minute)) for n in range(MANY))
+            until(reached(running, minute))
+        bench.fill([Click("between", "u1", at(40))])
+        bench.fill([Click("before", "u1", at(59))])
+        until(reached(running, 59))
+        assert keys(running, "user") == MANY
+        bench.fill([Click("last", "u1", at(61))])
+        until(lambda: keys(running, "user") == 1)
+        bench.fill([Click("anew", "u2", at(62))])
+        until(lambda: keys(running, "user") == 2)
+
+    bench.check(stopped=True)
+    told = {row["click_id"]: row for row in (json.loads(m.value()) for m in read(broker, f"{topic}-told"))}
+    assert (told["last"]["times_2h"], told["last"]["last_at"]) == (5, "2026-11-03T10:59:00.000000Z")
+    assert (told["anew"]["times_2h"], told["anew"]["last_at"]) == (1, None)

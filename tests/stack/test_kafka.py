@@ -92,7 +92,8 @@ def copy(home: Path, running: Addresses, tmp_path: Path) -> Path:
     admin = AdminClient({"bootstrap.servers": running.kafka, **QUIET})
     admin.create_topics([NewTopic("precious", 1)])["precious"].result()
     until(lambda: any((home / "kafka" / "data").glob("precious-0")))
-    shutil.copytree(home / "kafka" / "data", tmp_path / "copy" / "kafka" / "data")
+    passing = shutil.ignore_patterns("*.tmp", "*-delete")  # files may go while they are copied
+    shutil.copytree(home / "kafka" / "data", tmp_path / "copy" / "kafka" / "data", ignore=passing)
     return tmp_path / "copy"
 
 

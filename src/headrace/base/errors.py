@@ -73,6 +73,7 @@ HeadraceError
 │   ├── TooDeep
 │   ├── CardNumber ............ something in it may be one; it is not shown, kept or logged
 │   ├── CheckFailed ........... a check of the service's declaration
+│   ├── UnknownKey ............ a value that must be a key of a table is none
 │   ├── ClockAhead
 │   ├── TooOld
 │   ├── Overloaded
@@ -465,6 +466,11 @@ class CardNumber(RequestError):
 
 class CheckFailed(RequestError):
     code = "check-failed"
+    status = 422
+
+
+class UnknownKey(RequestError):
+    code = "unknown-key"
     status = 422
 
 

@@ -64,6 +64,7 @@ def check(
     table: Annotated[str, typer.Option(help="The table of the lake that has logged vectors.")],
     time: Annotated[str, typer.Option(help="Its column of event times; default: as in the event.")] = "",
     id: Annotated[str, typer.Option(help="Its column of ids; default: as in the event.")] = "",
+    source: Annotated[str, typer.Option(help="The table that has the source's rows; default: where it is kept.")] = "",
     json: Json = False,
 ) -> None:
     """Compute logged vectors anew from the lake. Says for each feature how many are equal."""
@@ -71,7 +72,7 @@ def check(
     from headrace.ops import features as found
 
     with found.reader(apps.find(app, ctx.obj), name, ctx.obj, apps.declared(ctx.obj)) as reader:
-        checked = reader.check(table, time=time, id=id)
+        checked = reader.check(table, time=time, id=id, source=source)
     if json:
         show_one(checked.as_dict(), json=True)
         return

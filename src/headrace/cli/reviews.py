@@ -34,19 +34,24 @@ def listing(
     ctx: typer.Context,
     name: Name,
     snoozed: Annotated[bool, typer.Option("--snoozed", help="Those that were put off instead.")] = False,
+    labelled: Annotated[bool, typer.Option("--labelled", help="Those labelled last instead, and by whom.")] = False,
     json: Json = False,
 ) -> None:
     """List what waits, oldest first."""
+    from headrace.base.errors import UsageError
     from headrace.ops import reviews as queue
 
+    if snoozed and labelled:
+        raise UsageError("--snoozed and --labelled are two lists", fix="ask for one after the other")
     broker, service = _found(ctx.obj, name)
-    due = queue.due(broker, service, snoozed=snoozed)
-    rows: list[Row] = [one.as_dict() for one in due]
+    found = queue.done(broker, service) if labelled else queue.due(broker, service, snoozed=snoozed)
+    rows: list[Row] = [one.as_dict() for one in found]
     if not json:
         ask = service.ask
         names = [ask.id, ask.time, "decision", "score", "reasons"]
+        names += ["fraud", "by", "labelled_at"] if labelled else []
         rows = [{name: row.get(name) for name in names} for row in rows]
-    show(rows, json=json, empty="nothing waits")
+    show(rows, json=json, empty="none was labelled" if labelled else "nothing waits")
 
 
 @reviews.command("label")
@@ -57,7 +62,8 @@ def label(
     fraud: Annotated[bool, typer.Option("--fraud/--genuine", help="What it was.")],
     by: By = None,
 ) -> None:
-    """Say what it was: fraud, or genuine. It leaves the list, and the label goes to its topic."""
+    """Say what it was: fraud, or genuine. It leaves the list, and the label goes to its topic. Said again of the same
+    ID it corrects what was said before."""
     from headrace.ops import reviews as queue
 
     queue.label(*_found(ctx.obj, name), id, fraud=fraud, by=by or getuser())

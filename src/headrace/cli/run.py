@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headrace.base.patience import STANDING_BY, patience, yield_by
 from headrace.cli.options import Json
 from headrace.cli.terminal import data, json_text, show, talk
 
@@ -35,27 +38,42 @@ def run(
         str | None, typer.Option(help="How often a batch begins; in real time, how often state is made safe (5 min).")
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget the app's state and begin anew.")] = False,
+    standby: Annotated[
+        bool, typer.Option("--standby", help="Run the app, or one of its twins, as soon as nobody else does.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Run an app live until Ctrl-C. It goes on from where it stopped."""
+    from headrace.base.errors import UsageError
+
+    if standby and fresh:
+        raise UsageError("both --standby and --fresh", why="who stands by goes on where another was", fix="one of them")
+    usual = patience()
+    if standby:  # before what takes a second to import: whoever ran until now has just ended, and others answer for it
+        yield_by(os.getpid(), STANDING_BY)
     from headrace.ops import apps
     from headrace.ops.run import run as start
+    from headrace.ops.standby import stand_by
 
-    found = apps.find(name, ctx.obj)
-    watch = Watch(json)
-    with start(
-        found,
-        ctx.obj,
-        mode="realtime" if realtime else "live",
-        twins=twins,
-        twin=twin,
-        interval=interval,
-        fresh=fresh,
-        say=talk,
-        tell=watch.take,
-    ) as running:
-        talk(f"{found.name} runs; Ctrl-C stops it")
-        _until_interrupted(running)
+    found, watch = apps.find(name, ctx.obj), Watch(json)
+    begin = partial(stand_by, usual=usual) if standby else partial(start, fresh=fresh)
+    try:
+        with begin(
+            found,
+            ctx.obj,
+            mode="realtime" if realtime else "live",
+            twins=twins,
+            twin=twin,
+            interval=interval,
+            say=talk,
+            tell=watch.take,
+        ) as running:
+            talk(f"{found.name} runs; Ctrl-C stops it")
+            _until_interrupted(running)
+    except KeyboardInterrupt:
+        if not standby:  # who waits for its turn is stopped like who runs
+            raise
+        talk("stopping")
     watch.close()
 
 

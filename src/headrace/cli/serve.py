@@ -31,5 +31,11 @@ def serve(
         at = found.server.address
         talk(f"page       {at}/#key={found.key}")
         talk(f"decisions  POST {at}/{found.service.name}, header X-Api-Key: its value is in {found.key_place}")
-        left = found.server.run(ready=lambda: talk("ready; Ctrl-C stops it"))
+
+        def ready() -> None:
+            for line in found.server.desk.known:
+                talk(f"known      {line}")
+            talk("ready; Ctrl-C stops it")
+
+        left = found.server.run(ready, talk)
     talk("stopped" if not left else f"stopped; {left:,} events were never written, as was told: the broker is away")

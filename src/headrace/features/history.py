@@ -43,11 +43,7 @@ def find(stream: Node, outputs: Sequence[Output]) -> Kept:
     for output in outputs:
         if isinstance(output.target, LakeTable) and output.form == "rows":
             tables.setdefault(output.target.name, []).append(output.of)
-    steps: list[Passed] = []
-    source = stream
-    while isinstance(source, Passed):
-        steps.insert(0, source)
-        source = source.of
+    source, steps = _back(stream)
     time = _dated_by(source)
     if time is not None:
         topic = source.event.topic if isinstance(source, Read) else None
@@ -63,6 +59,16 @@ def find(stream: Node, outputs: Sequence[Output]) -> Kept:
         fix='keep the source: payments.to(hr.lake("payments", partition="day(at)"))',
         where=stream.where,
     )
+
+
+def in_table(stream: Node, table: str) -> Kept:
+    """A table that has the rows of the stream's source beside whatever else, by somebody's word."""
+    source, steps = _back(stream)
+    time = _dated_by(source)
+    if time is None:
+        raise BadStore(f"the source of {stream.name or 'the stream'} has no column with its time",
+                       why="a table's rows are told apart by when they were", where=stream.where)  # fmt: skip
+    return Kept(table=table, time=time, steps=tuple(steps))
 
 
 def rows(
@@ -94,6 +100,15 @@ def rows(
         with suppress(DoesNotFit):
             if all(condition(row) for condition in conditions):
                 yield time, tuple([value(row) for value in values])
+
+
+def _back(stream: Node) -> tuple[Node, list[Passed]]:
+    """What a stream's rows were at first, and the steps from there."""
+    steps: list[Passed] = []
+    while isinstance(stream, Passed):
+        steps.insert(0, stream)
+        stream = stream.of
+    return stream, steps
 
 
 def _through(step: Project | Featured | Enriched, read: Reading) -> Reading:

@@ -57,14 +57,15 @@ Kept = dict[Key, list[_Row]]
 """Rows of a stream by key, each key's by time and id."""
 
 
-def told(node: Featured, outputs: Sequence[Output], lake: Path, asks: Sequence[Ask]) -> list[Told]:
-    """An answer to each question, in their order."""
+def told(node: Featured, outputs: Sequence[Output], lake: Path, asks: Sequence[Ask], source: str = "") -> list[Told]:
+    """An answer to each question, in their order. `source`: the table that has the source's rows; none: where they are
+    kept."""
     if not asks:
         return []
     whole: dict[str, Any] = {"lateness": 0, "most": sys.maxsize}  # rows come in order, and all of them
     spec: features.Spec = replace(step_of(node)[1], once="", seen=False, **whole)
     back = [plain.back(column.type) for column in declared.told(node)]
-    streams = [_rows(node, number, outputs, lake, asks) for number in range(len(node.inputs))]
+    streams = [_rows(node, number, outputs, lake, asks, source) for number in range(len(node.inputs))]
     asked: dict[Key, list[tuple[Ask, int]]] = defaultdict(list)
     for number, ask in enumerate(asks):
         asked[ask.key].append((ask, number))
@@ -84,7 +85,7 @@ def id_of(node: Featured) -> Any:
     return refs((found[0],), node.of.columns)[0][1] if found else None
 
 
-def _rows(node: Featured, number: int, outputs: Sequence[Output], lake: Path, asks: Sequence[Ask]) -> Kept:
+def _rows(node: Featured, number: int, outputs: Sequence[Output], lake: Path, asks: Sequence[Ask], source: str) -> Kept:
     """Of the keys that are asked for, the rows of a stream that the answers can be over."""
     id = id_of(node) if number == 0 else None
     keys, asked = [value for _, value in node.key_of(number)], node.asked(number)
@@ -94,7 +95,8 @@ def _rows(node: Featured, number: int, outputs: Sequence[Output], lake: Path, as
     until = from_micros(max(ask.time for ask in asks))
     wanted = {ask.key for ask in asks}
     kept: Kept = defaultdict(list)
-    place = history.find(node.inputs[number], outputs)
+    stream = node.inputs[number]
+    place = history.in_table(stream, source) if source and number == 0 else history.find(stream, outputs)
     expressions = [*keys, *asked, *([] if id is None else [id])]
     only = [set(column) for column in zip(*wanted, strict=True)]
     for time, values in history.rows(place, lake, expressions, only, since, until):

@@ -58,10 +58,13 @@ class FeatureReader:
         answers = self._told(table.asks_of(given, self._node, time, id))
         return table.with_features(given, declared.told(self._node), [answer.vector for answer in answers])
 
-    def check(self, logged: str | pa.Table | Iterable[Mapping[str, Any]], *, time: str = "", id: str = "") -> Checked:
+    def check(
+        self, logged: str | pa.Table | Iterable[Mapping[str, Any]], *, time: str = "", id: str = "", source: str = ""
+    ) -> Checked:
         """Computes vectors anew that were told, and compares them. `logged`: rows that have their features beside their
         key, time and id; a name is a table of the lake. `time`, `id`: what these columns are called, if not as in the
-        event."""
+        event. `source`: a table of the lake that has the source's rows, if no app keeps them by themselves: it may be
+        that of the logged rows, if they have the columns of the event beside what was told of it."""
         if isinstance(logged, str):
             given = lake_rows.read(self._lake, logged.removeprefix("lake."))
         else:
@@ -82,7 +85,7 @@ class FeatureReader:
                 why=f"they have {', '.join(given.schema.names)}",
                 fix=f"log the vectors: {', '.join(columns)}",
             )
-        answers = self._told(table.asks_of(given, self._node, time, id))
+        answers = self._told(table.asks_of(given, self._node, time, id), source.removeprefix("lake."))
         again = table.with_features(given, declared.told(self._node), [answer.vector for answer in answers])
         known = list(dict.fromkeys([*(name for name, _ in self._node.keys), time, id]))
         return check.compare(given, again, [answer.found for answer in answers], features, known)
@@ -110,5 +113,5 @@ class FeatureReader:
 
         return Ahead(self._node, {self._node.name: self.online})
 
-    def _told(self, asks: list[offline.Ask]) -> list[offline.Told]:
-        return offline.told(self._node, self._outputs, self._lake, asks)
+    def _told(self, asks: list[offline.Ask], source: str = "") -> list[offline.Told]:
+        return offline.told(self._node, self._outputs, self._lake, asks, source)

@@ -37,8 +37,15 @@ class PromptProducer:
         self._thread = Thread(target=self._report, name="prompt-producer", daemon=True)
         self._thread.start()
 
-    def send(self, topic: str, record: Encoded, safe: Callable[[], object] = lambda: None) -> None:
-        """Sends a record; `safe` is called, in a thread of this producer, once the log has it."""
+    def send(
+        self,
+        topic: str,
+        record: Encoded,
+        safe: Callable[[], object] = lambda: None,
+        lost: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        """Sends a record; `safe` is called, in a thread of this producer, once the log has it, or `lost`, with the
+        reason, if the broker refuses it for good."""
         key, value, headers, time = record
 
         def report(error: Any, _: Any) -> None:
@@ -46,6 +53,7 @@ class PromptProducer:
                 safe()
             else:
                 LOGGER.error("a record for %s was not written: %s", topic, error)
+                lost(error.str())
 
         try:
             self._client.produce(topic, value, key, timestamp=time, headers=headers, on_delivery=report)

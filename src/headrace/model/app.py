@@ -228,6 +228,7 @@ class App:
         spare: str | timedelta = "15 ms",
         fallback: Fallback | None = None,
         checks: Mapping[str, str] | None = None,
+        known: Mapping[str, Table] | None = None,
         ahead: str | timedelta = "1 min",
         memory: str | timedelta = "10 min",
         most: int = 256,
@@ -240,10 +241,11 @@ class App:
         """Answers over HTTP (`headrace serve`): `POST /decide` takes an `ask` event, and tells the first row of its id
         that a flow writes to `answer`, or, after `deadline`, what `fallback` says within `spare`, else `default`.
 
-        `checks`: conditions on the event, each with what to say. `ahead`, `memory`: how far from now it may be dated;
-        within `memory` the same id gets the same answer. `most`: how many may wait at once. `tell`: columns that are
-        told. `alerts`: the topic of rows to show; those decided `review` wait there for a `label`, at most `queue` of
-        them. `batch`: the topic of ids that a batch job would have stopped."""
+        `checks`: conditions on the event, each with what to say. `known`: columns whose value must be a key of a table.
+        `ahead`, `memory`: how far from now it may be dated; within `memory` the same id gets the same answer. `most`:
+        how many may wait at once. `tell`: columns that are told. `alerts`: the topic of rows to show; those decided
+        `review` wait there for a `label`, at most `queue` of them. `batch`: the topic of ids that a batch job would
+        have stopped."""
         from headrace.model.service import service
 
         if not _NAME.fullmatch(name) or name in self._services:
@@ -251,8 +253,8 @@ class App:
                          where=here())  # fmt: skip
         self._services[name] = service(
             name, ask=ask, answer=answer, default=default, deadline=deadline, spare=spare, fallback=fallback,
-            checks=checks or {}, ahead=ahead, memory=memory, most=most, queue=queue, tell=tell, alerts=alerts,
-            label=label, batch=batch,
+            checks=checks or {}, known=known or {}, ahead=ahead, memory=memory, most=most, queue=queue, tell=tell,
+            alerts=alerts, label=label, batch=batch,
         )  # fmt: skip
         return self._services[name]
 

@@ -11,8 +11,10 @@ from headrace.base.duration import duration
 from headrace.base.errors import BadApp
 from headrace.base.where import Where, here
 from headrace.expr.types import INT, TEXT, Column
+from headrace.model.declared import ReadTable
 from headrace.model.event import EventType, event_type
 from headrace.model.naming import condition_of
+from headrace.model.table import Table
 from headrace.model.topic import Topic
 
 Answer = Mapping[str, Any]
@@ -34,6 +36,14 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A column whose value must be a key of a table."""
+
+    column: str
+    table: ReadTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """`POST /<name>` with an `ask` event as JSON: it is written to its topic, and the first row of the same id on
     `answer` is told. After `deadline` the fallback speaks, and if it does not within `spare`, `default` does."""
@@ -46,6 +56,7 @@ class Service:
     spare: timedelta
     fallback: Fallback | None
     checks: tuple[Check, ...]
+    known: tuple[Known, ...]
     ahead: timedelta
     memory: timedelta
     most: int
@@ -74,7 +85,10 @@ class Service:
             found += [self.alerts, self.notes]
         if self.label is not None:
             found.append(Topic(name=self.label.topic))
-        return (*found, *(() if self.batch is None else (self.batch,)))
+        if self.batch is not None:
+            found.append(self.batch)
+        tables = dict.fromkeys(one.table for one in self.known)
+        return (*found, *(Topic(name=table.event.topic, compact=True, lag=table.history) for table in tables))
 
 
 def service(
@@ -87,6 +101,7 @@ def service(
     spare: str | timedelta,
     fallback: Fallback | None,
     checks: Mapping[str, str],
+    known: Mapping[str, Table],
     ahead: str | timedelta,
     memory: str | timedelta,
     most: int,
@@ -129,6 +144,7 @@ def service(
         spare=duration(spare),
         fallback=fallback,
         checks=found,
+        known=tuple(_known(column, table, event, place) for column, table in known.items()),
         ahead=duration(ahead),
         memory=times["memory"],
         most=most,
@@ -139,6 +155,31 @@ def service(
         batch=batch,
         where=place,
     )
+
+
+def _known(column: str, table: Any, ask: EventType, place: Where | None) -> Known:
+    """A column and a table whose keys can be compared as texts, by the log alone: a service keeps keys, no rows."""
+    mine = next((one for one in ask.columns if one.name == column), None)
+    if mine is None:
+        raise BadApp(f"known={{{column!r}: ...}}, but {ask.name} has no such column",
+                     why=f"it has {', '.join(one.name for one in ask.columns)}", fix="name one of them",
+                     where=place)  # fmt: skip
+    if not isinstance(table, Table):
+        raise BadApp(f"known={{{column!r}: ...}} is no table of a topic",
+                     why="the service follows the topic, and knows the keys that are on it",
+                     fix=f'known={{"{column}": app.table(...)}}', where=place)  # fmt: skip
+    read, keys = table.read, ", ".join(map(str, table.event.key))
+    if len(table.event.key) != 1 or table.event.column(keys).type != TEXT or mine.type != TEXT:
+        raise BadApp(f"{ask.name}.{column} cannot be a key of {read.name}",
+                     why=f"it is {mine.type}, the key is {keys}: one text is looked up among texts",
+                     fix="declare both as str, and the table with one key", where=place)  # fmt: skip
+    if read.changes or read.ttl is not None:
+        raise BadApp(f"the keys of {read.name} are not known from its topic alone",
+                     why="its records are changes, and name no key" if read.changes else
+                     "its rows go by themselves, by the time of events",
+                     fix="use a table of a compacted topic without ttl; a tombstone removes a key",
+                     where=place)  # fmt: skip
+    return Known(column=column, table=read)
 
 
 def _label(label: EventType, ask: EventType, alerts: Topic | None, place: Where | None) -> EventType:

@@ -135,7 +135,8 @@ def _hold(kept: Kept) -> Held:
         raise CheckpointInUse(
             f"{kept.name} runs",
             why=f"process {process} writes to its checkpoint, and what is half written would look torn",
-            fix=f"stop process {process} first; `headrace checkpoint show` can look meanwhile",
+            fix=f"stop process {process} first, and before it whoever stands by (run --standby); "
+            "`headrace checkpoint show` can look meanwhile",
         )
     return kept.checkpoint.hold()
 

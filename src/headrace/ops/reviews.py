@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from headrace.base.clock import SystemClock, rfc3339
-from headrace.base.errors import DataError, NotFound
+from headrace.base.errors import DataError, DeliveryFailed, NotFound
 from headrace.log.arrivals import Arrivals
 from headrace.log.broker import Broker
 from headrace.log.codec import Encoded
@@ -42,8 +42,12 @@ def due(broker: Broker, service: Service, *, snoozed: bool = False, most: int = 
     return queue(broker, service).due(SystemClock().now(), most=most, snoozed=snoozed)
 
 
+def done(broker: Broker, service: Service, *, most: int = 100) -> list[Review]:
+    return queue(broker, service).done(most=most)
+
+
 def label(broker: Broker, service: Service, id: str, *, fraud: bool, by: str) -> None:
-    """Writes what a person says it was."""
+    """Writes what a person says it was; of a review that was labelled too, as a correction."""
     record = queue(broker, service).label(id, fraud=fraud, by=by, now=SystemClock().now())
     assert service.label is not None
     _write(broker, service.label.topic, record)
@@ -55,6 +59,9 @@ def snooze(broker: Broker, service: Service, id: str, *, until: datetime, by: st
 
 
 def _write(broker: Broker, topic: str, record: Encoded) -> None:
-    producer = PromptProducer(broker)
-    producer.send(topic, record)
-    producer.close()
+    """Returns once the log has it."""
+    producer, refused = PromptProducer(broker), list[str]()
+    producer.send(topic, record, lost=refused.append)
+    if producer.close() or refused:
+        raise DeliveryFailed(f"it was not written to {topic}", why=", ".join(refused) or "the broker is away",
+                             fix="`headrace doctor` looks at the broker")  # fmt: skip

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from itertools import zip_longest
 from typing import Any
 
 from headrace.base.duration import duration
@@ -22,7 +23,7 @@ from headrace.ops.stores import stores_of
 from headrace.plan import modes
 from headrace.plan.modes import Mode
 from headrace.plan.plan import Flow, Plan, build
-from headrace.spark.checkpoint import Checkpoint
+from headrace.spark.checkpoint import Checkpoint, Held
 from headrace.spark.job import Job
 from headrace.spark.profile import Profile
 from headrace.spark.running import Running
@@ -33,7 +34,7 @@ Say = Callable[[str], None]
 Tell = Callable[[FlowSnapshot], None]
 LOOK = timedelta(milliseconds=200)
 
-_PROFILE: dict[Mode, Profile] = {"live": "live", "history": "live", "realtime": "realtime"}
+PROFILE: dict[Mode, Profile] = {"live": "live", "history": "live", "realtime": "realtime"}
 
 
 @dataclass(slots=True)
@@ -83,20 +84,21 @@ def run(
     interval: str | None = None,
     fresh: bool = False,
     spark: Spark | None = None,
+    held: Sequence[Held] = (),
     say: Say = lambda _: None,
     tell: Tell = lambda _: None,
 ) -> AppRun:
     """Starts an app from where it stopped; `fresh` forgets its state and begins anew. `interval` is how often a batch
     begins, and in real time how often state is made safe; `twins` are copies of each flow, which do so in turns;
-    `twin`: only this one, the others run in processes of their own."""
-    copies = _copies(twins, twin, mode)
+    `twin`: only this one, the others run in processes of their own. `held`: its checkpoints, flow by flow, if they are
+    held already."""
+    copies = copies_of(twins, twin, mode)
     plan = build(app)
     for flow in plan.flows:  # before anything is asked whether it is there
         modes.check(flow, mode)
-    pace = duration(interval or settings.text(f"{mode}.interval"))
 
     def jobs() -> list[Job]:
-        made = [job_of(plan, flow, settings, mode, twin=copy, pace=pace) for flow in plan.flows for copy in copies]
+        made = jobs_of(plan, settings, mode, copies, interval)
         make_topics(endpoints.broker(settings), plan, app.topics, say)
         if fresh:
             for job in made:
@@ -105,7 +107,13 @@ def run(
                 say(f"begins anew: all rows of the log go to {', '.join(again)} once more, after those that are there")
         return made
 
-    return launch(plan, jobs, settings, mode=mode, twin=min(copies), spark=spark, say=say, tell=tell)
+    return launch(plan, jobs, settings, mode=mode, twin=min(copies), spark=spark, held=held, say=say, tell=tell)
+
+
+def jobs_of(plan: Plan, settings: Settings, mode: Mode, copies: Sequence[int], interval: str | None) -> list[Job]:
+    """Of all flows, each as often as there are copies."""
+    pace = duration(interval or settings.text(f"{mode}.interval"))
+    return [job_of(plan, flow, settings, mode, twin=copy, pace=pace) for flow in plan.flows for copy in copies]
 
 
 def job_of(plan: Plan, flow: Flow, settings: Settings, mode: Mode, *, twin: int = 1, **more: Any) -> Job:
@@ -123,6 +131,7 @@ def launch(
     mode: Mode,
     twin: int = 1,
     spark: Spark | None = None,
+    held: Sequence[Held] = (),
     say: Say,
     tell: Tell,
 ) -> AppRun:
@@ -130,13 +139,12 @@ def launch(
     with ExitStack() as undo:
         if spark is None:
             name = twin_name(plan.app, twin)
-            coming = begin_spark(settings, profile=_PROFILE[mode], app_name=name, tell=say)
+            coming = begin_spark(settings, profile=PROFILE[mode], app_name=name, tell=say)
             undo.callback(coming.give_up)
         jobs, taken = prepare(), []
-        for job in jobs:
-            held = job.checkpoint.open(job.flow)
-            undo.callback(held.give_back)
-            taken.append(held)
+        for job, ours in zip_longest(jobs, held):
+            taken.append(job.checkpoint.open(job.flow, held=ours))
+            undo.callback(taken[-1].give_back)
             for store in job.stores:
                 try:
                     store.open(job.id)
@@ -146,13 +154,13 @@ def launch(
         running = AppRun(plan, began, owns_spark=spark is None)
         undo.callback(running.close)
         limits = growth_limits(settings)
-        for job, held in zip(jobs, taken, strict=True):
-            running.flows.append(Running(began, replace(job, limits=limits), tell, held=held))
+        for job, ours in zip(jobs, taken, strict=True):
+            running.flows.append(Running(began, replace(job, limits=limits), tell, held=ours))
         undo.pop_all()
     return running
 
 
-def _copies(twins: int, twin: int | None, mode: Mode) -> list[int]:
+def copies_of(twins: int, twin: int | None, mode: Mode) -> list[int]:
     """The numbers of the twins that run here."""
     if twins < 1:
         raise UsageError(f"{twins} twins are none", fix="--twins 2")

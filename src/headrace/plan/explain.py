@@ -13,7 +13,7 @@ from headrace.plan import text
 from headrace.plan.bounds import bound
 from headrace.plan.modes import MODES, why_not
 from headrace.plan.places import shuffled
-from headrace.plan.plan import Exit, Flow, Plan, Step
+from headrace.plan.plan import CALLED, Exit, Flow, Plan, Step
 
 KEYS_GUESS = 100_000
 WIDTH = 120
@@ -111,6 +111,9 @@ def _step(flow: Flow, step: Step) -> list[str]:
     if isinstance(step.node, declared.LookedUp):
         rows = f"a static table of {len(step.node.rows):,} rows, in the plan itself"
         said.append(_row("", f"{rows}: other rows are another plan"))
+    if isinstance(step.node, CALLED):
+        words = "a Python function, in a process of its own for each task: rows go there and back, in real time one by "
+        said.append(_row("", words + "one, which takes milliseconds; rows of branches beside it pass by that way too"))
     if isinstance(step.node, declared.Decided):
         words = f"rules and model from the topic {step.node.policy}.policy, followed while it runs: docs/policies.md"
         said.append(_row("", words))

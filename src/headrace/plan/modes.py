@@ -50,8 +50,6 @@ def _realtime(step: object) -> list[str]:
         return [f'{_name(step)} waits for versions up to the row\'s time; say wait="0 s" (rule J4)']
     if isinstance(node, changing.Versions):
         return [f"{_name(step)} tells net changes when a batch ends, and a real-time interval is one batch (rule J5)"]
-    if isinstance(node, declared.MapRows | declared.FilterRows):
-        return [f"{_name(step)} is a Python function; in real time it would cost a process hop per row"]
     return []
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import monotonic, perf_counter
 from typing import Any
@@ -15,12 +15,13 @@ import msgspec
 from headrace.base.clock import SystemClock, rfc3339
 from headrace.base.errors import Overloaded
 from headrace.log.broker import Broker
-from headrace.log.codec import ID
+from headrace.log.codec import ID, Encoded
 from headrace.log.prompt import PromptProducer
 from headrace.model.service import Answer, Service
 from headrace.serve import LOGGER
 from headrace.serve.figures import Figures
 from headrace.serve.hearing import Hearing, content_of
+from headrace.serve.known import Known
 from headrace.serve.memory import Case, Memory, Row, told_of
 from headrace.serve.reading import Reading
 
@@ -28,6 +29,7 @@ Speak = Callable[[Any], Answer]
 """The fallback, connected: from an event to an answer."""
 
 _SPEAKERS = 4
+_INSTANT = 1.0  # seconds that nobody wonders about
 
 
 @dataclass(slots=True)
@@ -60,20 +62,39 @@ class Desk:
         self._reading = Reading(service, self.now)
         self._memory = Memory((service.memory + service.ahead).total_seconds())
         self._hearing = Hearing(service, self._memory, self.figures)
+        self._known = Known(service)
         self._speakers = ThreadPoolExecutor(_SPEAKERS, thread_name_prefix="fallback")
         self._reachable = False
 
-    async def start(self) -> None:
-        """Connects, and reads back from the log what must be remembered."""
+    async def start(self, tell: Callable[[str], None] = lambda _: None) -> None:
+        """Connects, and reads back from the log what must be remembered; `tell` is told what is waited for. Whoever
+        ends it meanwhile does not wait: a thread that reads has to be told, or the event loop would wait for it."""
         self._loop = asyncio.get_running_loop()
         self.producer = PromptProducer(self._broker)
-        await self._hearing.start(self._broker, self.now() - self.service.memory)
         self._watching = asyncio.create_task(self._watch())
+        try:
+            with self._telling(tell, "what was asked and answered"):
+                await self._hearing.start(self._broker, self.now() - self.service.memory)
+            with self._telling(tell, "the keys that are known"):
+                await self._known.start(self._broker)
+        except BaseException:
+            await self.stop()
+            raise
+
+    @contextmanager
+    def _telling(self, tell: Callable[[str], None], what: str) -> Iterator[None]:
+        """Says what is being read, if that takes more than an instant."""
+        late = self._loop.call_later(_INSTANT, tell, f"reading {what} back from the log; nobody is answered before")
+        try:
+            yield
+        finally:
+            late.cancel()
 
     async def stop(self) -> int:
         """Ends after the last answer. Returns how many events the log still does not have."""
         self._watching.cancel()
         await self._hearing.stop()
+        await self._known.stop()
         left = await asyncio.to_thread(self.producer.close)
         self._speakers.shutdown(wait=False, cancel_futures=True)
         return left
@@ -81,7 +102,12 @@ class Desk:
     @property
     def ready(self) -> dict[str, bool]:
         """The parts that must work for an answer of the flow."""
-        return {"broker": self._reachable, "reader": self._hearing.alive}
+        return {"broker": self._reachable, "reader": self._hearing.alive and self._known.alive}
+
+    @property
+    def known(self) -> list[str]:
+        """For each topic of keys how many are known, and what to do where that is none."""
+        return self._known.told()
 
     async def decide(self, body: bytes, *, timings: bool = False) -> Row:
         """The answer for one event. Everything that can be refused is refused before it is written."""
@@ -95,13 +121,16 @@ class Desk:
         event = self._reading.event_of(body)
         record = self._reading.codec.encode(event)
         id, content = getattr(event, self.service.ask.id), content_of(record[1])
-        case = self._memory.asked(id, content, monotonic())
-        clock.read = perf_counter()
+        case = self._memory.asked(id, content)
         if case.sent or case.recorded:
             self.figures.repeats += 1
+            clock.read = perf_counter()
         else:
-            self.producer.send(self.service.ask.topic, record, lambda: self._written(case, clock))
-            case.sent = True
+            if not case.told:  # an answer is not taken back
+                self._known.check(event)
+            clock.read = perf_counter()
+            self._send(case, record, clock)
+        self._memory.keep(id, case, content, monotonic())
         self.figures.in_flight += 1
         try:
             if case.outcome is not None:
@@ -116,6 +145,17 @@ class Desk:
         if case.degraded:
             answer["recorded"] = case.recorded
         return answer | {"timings_ms": clock.told()} if timings else answer
+
+    def _send(self, case: Case, record: Encoded, clock: Timings) -> None:
+        def lost(_: str) -> None:
+            case.sent = False  # refused for good: whoever asks again sends it again
+
+        case.sent = True  # first: what became of it is told by another thread, maybe at once
+        try:
+            self.producer.send(self.service.ask.topic, record, lambda: self._written(case, clock), lost)
+        except BaseException:  # the client's own errors too: it never left
+            case.sent = False
+            raise
 
     async def _settle(self, case: Case, event: Any, key: bytes | None) -> None:
         """Waits until something is to be told: what the flow says, or after the deadline somebody else."""

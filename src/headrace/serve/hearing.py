@@ -40,10 +40,10 @@ class Hearing:
         """Reads what there is since then, and goes on. What was answered before is remembered, not counted."""
         self._loop, service = asyncio.get_running_loop(), self._service
         answers, others = [service.answer.name], [service.ask.topic, service.degraded.name]
-        self._readers = [
-            await asyncio.to_thread(Arrivals, broker, answers, self._take_answers, since=since),
-            await asyncio.to_thread(Arrivals, broker, others, self._take_others, since=since, patient=True),
-        ]
+        reader = await asyncio.to_thread(Arrivals, broker, answers, self._take_answers, since=since)
+        self._readers.append(reader)  # one by one: whoever ends it in between closes those that are there
+        reader = await asyncio.to_thread(Arrivals, broker, others, self._take_others, since=since, patient=True)
+        self._readers.append(reader)
         for reader in self._readers:
             await asyncio.to_thread(reader.catch_up)
         self._counting = True

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable
-from datetime import timedelta
-from decimal import Decimal
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
-from headrace.base.errors import DataError, LogError, NotReady
+from headrace.base.clock import EPOCH, utc
+from headrace.base.errors import BadTime, DataError, LogError, NotReady
+from headrace.base.money import money as money_of
 from headrace.expr.types import MONEY
 from headrace.log.arrivals import Arrivals
 from headrace.log.broker import Broker
@@ -27,6 +28,7 @@ KEEP = timedelta(days=7)
 """How far back alerts, labels and notes are read at the start."""
 _POINTS = 900  # seconds of history that a page gets when it opens
 _SHOWN = 12
+_CORRECTED = 3  # reviews labelled last, shown with whose word it was
 _ALLOW = "allow"
 _PATIENCE = timedelta(hours=1)
 """For reading back: nobody waits for it, and there may be much."""
@@ -103,6 +105,8 @@ class Live:
         firsts, all_answers = (sum(column) for column in zip(*self._answers, strict=True)) if self._answers else (0, 0)
         waiting = self._reviews.due(self.now(), most=_SHOWN) if self._caught_up else []
         due = [told_of(one.row, self._columns) for one in waiting]
+        done = self._reviews.done(most=_CORRECTED) if self._caught_up else []
+        labelled = [told_of(one.as_dict(), (*self._columns, "fraud", "by")) for one in done]
         return {
             "point": self._points[-1] if self._points else None,
             "totals": {
@@ -119,7 +123,11 @@ class Live:
                 "p99": quantile(recent, 0.99),
             },
             "alerts": list(self._alerts),
-            "reviews": {"waiting": len(self._reviews) if self._caught_up else 0, "due": due},
+            "reviews": {
+                "waiting": len(self._reviews) if self._caught_up else 0,
+                "due": due,
+                "labelled": labelled,
+            },
             "parts": {
                 **self._desk.ready,
                 "in_flight": figures.in_flight,
@@ -172,15 +180,30 @@ class Live:
             self._desk.figures.waiting, self._desk.figures.fallen = len(self._reviews), self._reviews.fallen
 
     def _apply_one(self, topic: str, id: str, row: Row, value: bytes) -> None:
+        try:
+            self._count_money(topic, id, row)  # it needs less of a label than the queue does
+        finally:
+            self._reviews.take(topic, id, row, value)
+
+    def _count_money(self, topic: str, id: str, row: Row) -> None:
         service, money = self.service, self.money
-        self._reviews.take(topic, id, row, value)
         if service.alerts is not None and topic == service.alerts.name and row.get("decision") != _ALLOW:
             money.stopped(id)
             self._alerts.appendleft(told_of(row, self._columns))
         elif service.label is not None and topic == service.label.topic and self._amount in row:
-            money.labelled(id, bool(row.get("fraud")), Decimal(str(row[self._amount])))
+            fraud = row.get("fraud")
+            if isinstance(fraud, int):
+                money.labelled(id, bool(fraud), money_of(str(row[self._amount])), time_of(row.get(service.label.time)))
         elif service.batch is not None and topic == service.batch.name:
             money.stopped_by_batch(id)
+
+
+def time_of(value: Any) -> datetime:
+    """The time of a label, or of one that cannot be read a time before all others."""
+    try:
+        return utc(msgspec.convert(value, datetime))
+    except (msgspec.ValidationError, BadTime):
+        return EPOCH
 
 
 def followed(service: Service) -> list[list[str]]:

@@ -26,7 +26,7 @@ class Case:
     content: bytes = b""
     """A digest of the event; empty while only answers are known."""
     sent: bool = False
-    """The event was handed to the log's client here, which does not give up."""
+    """The event was handed to the log's client here, which gives up only what the broker refuses for good."""
     recorded: bool = False
     """The log has the event."""
     said: tuple[Any, str] | None = None
@@ -55,22 +55,26 @@ class Memory:
         """The case of an id, made if there is none."""
         found = self._cases.get(id)
         if found is None:
-            self._forget(now)
-            found = self._cases[id] = Case()
-            self._order.append((now, id))
+            found = Case()
+            self._remember(id, found, now)
         return found
 
-    def asked(self, id: str, content: bytes, now: float) -> Case:
-        """The case of an event; another event of the same id is refused."""
-        case = self.case(id, now)
+    def asked(self, id: str, content: bytes) -> Case:
+        """The case of an event, not yet kept if it is a new one; another event of the same id is refused."""
+        case = self._cases.get(id) or Case()
         if case.content and case.content != content:
             raise OtherContent(
                 "this id came before, with other values",
                 why="an id names one event; the first stands, and nothing was changed",
                 fix="use a new id for a new event, or send the same values again",
             )
-        case.content = content
         return case
+
+    def keep(self, id: str, case: Case, content: bytes, now: float) -> None:
+        """The event is on its way to the log, or there: from now on its id is taken."""
+        if id not in self._cases:
+            self._remember(id, case, now)
+        case.content = content
 
     def written(self, id: str, content: bytes, now: float) -> None:
         """The log holds an event. Of two with one id the first stands."""
@@ -93,6 +97,11 @@ class Memory:
         if not case.told:
             case.told = msgspec.json.encode(told_of(row, tell))
         return None
+
+    def _remember(self, id: str, case: Case, now: float) -> None:
+        self._forget(now)
+        self._cases[id] = case
+        self._order.append((now, id))
 
     def _forget(self, now: float) -> None:
         while self._order and now - self._order[0][0] > self._keep:

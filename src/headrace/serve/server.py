@@ -41,11 +41,11 @@ class Server:
         self._broker, self._key = broker, key
         self._http: _Http | None = None
 
-    def run(self, ready: Callable[[], None] = lambda: None) -> int:
-        """Serves until SIGINT, SIGTERM or `stop`. Returns how many events the log does not have, although they were
-        answered: the broker was away and did not come back."""
+    def run(self, ready: Callable[[], None] = lambda: None, tell: Callable[[str], None] = lambda _: None) -> int:
+        """Serves until SIGINT, SIGTERM or `stop`; until it is `ready`, `tell` is told what is waited for. Returns how
+        many events the log does not have, although they were answered: the broker was away and did not come back."""
         try:
-            return asyncio.run(self._run(ready))
+            return asyncio.run(self._run(ready, tell))
         finally:
             self._socket.close()
 
@@ -54,9 +54,9 @@ class Server:
         if self._http is not None:
             self._http.should_exit = True
 
-    async def _run(self, ready: Callable[[], None]) -> int:
+    async def _run(self, ready: Callable[[], None], tell: Callable[[str], None]) -> int:
         live = Live(self.desk, self._broker)
-        await self.desk.start()
+        await self.desk.start(tell)
         try:
             await live.start()
             web = Web(self.desk, live, key=self._key, stopping=lambda: self._http is None or self._http.should_exit)

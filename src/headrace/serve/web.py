@@ -19,6 +19,7 @@ from starlette.staticfiles import StaticFiles
 
 from headrace.base.errors import (
     DataError,
+    DeliveryFailed,
     HeadraceError,
     KeyRefused,
     MethodRefused,
@@ -98,10 +99,14 @@ class Web:
         return _json(answer)
 
     async def _reviews(self, request: Request) -> Response:
-        off = request.query_params.get("snoozed") == "1"
-        reviews = self._live.reviews
-        due = [one.as_dict() for one in reviews.due(self._live.now(), snoozed=off)]
-        return _json({"waiting": len(reviews), "fallen": reviews.fallen, "reviews": due})
+        asked, reviews = request.query_params, self._live.reviews
+        found = (
+            reviews.done()
+            if asked.get("labelled") == "1"
+            else reviews.due(self._live.now(), snoozed=asked.get("snoozed") == "1")
+        )
+        listed = [one.as_dict() for one in found]
+        return _json({"waiting": len(reviews), "fallen": reviews.fallen, "reviews": listed})
 
     async def _label(self, request: Request) -> Response:
         id, said = request.path_params["id"], row_of(await _body(request))
@@ -109,7 +114,7 @@ class Web:
         label = self._desk.service.label
         assert label is not None
         await self._write(label.topic, record)
-        self._live.reviews.labelled(id)  # at once: the record itself comes round a moment later
+        self._live.reviews.labelled(id, record[1])  # at once: the record itself comes round a moment later
         return _json({self._desk.service.ask.id: id, "fraud": said["fraud"]})
 
     async def _snooze(self, request: Request) -> Response:
@@ -121,13 +126,21 @@ class Web:
 
     async def _write(self, topic: str, record: Encoded) -> None:
         """Returns once the log has it."""
-        loop, safe = asyncio.get_running_loop(), asyncio.Event()
-        self._desk.producer.send(topic, record, lambda: loop.call_soon_threadsafe(safe.set))
+        loop, done = asyncio.get_running_loop(), asyncio.Queue[str]()
+
+        def tell(refused: str = "") -> None:
+            loop.call_soon_threadsafe(done.put_nowait, refused)
+
+        self._desk.producer.send(topic, record, tell, tell)
         try:
             async with asyncio.timeout(_WRITE_WAIT):
-                await safe.wait()
+                refused = await done.get()
         except TimeoutError:
             raise NotReady("the broker does not answer", why="it is written as soon as it does") from None
+        if refused:
+            raise DeliveryFailed(
+                f"the broker refused a record for {topic}", why=refused, fix="see the topic's settings"
+            )
 
     async def _events(self, request: Request) -> Response:
         async def events() -> AsyncIterator[bytes]:

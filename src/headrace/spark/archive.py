@@ -17,10 +17,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from headrace.base.settings import Settings
-from headrace.spark.gateway import SPARK_OPTIONS, class_path
+from headrace.spark.gateway import SPARK_OPTIONS, class_path, with_class_path
 from headrace.spark.kernels import alone, our_jars
 from headrace.stack import jars
-from headrace.stack.ivy import pyspark_jars
 from headrace.stack.java import environment_options, find_java, plain, release, version
 
 LEARNS = 25
@@ -91,7 +90,7 @@ def _tidy(folder: Path) -> None:
 def _kept(learned: Path, classpath: list[Path], archive: Path) -> str:
     """Makes the archive of it: whole, or not at all. What went wrong, or nothing."""
     work = archive.with_suffix(".part")
-    command = [str(find_java()), "-cp", class_path(classpath), *SPARK_OPTIONS]
+    command = [str(find_java()), *SPARK_OPTIONS]
     command += ["-XX:AOTMode=create", f"-XX:AOTConfiguration={learned}", f"-XX:AOTCache={work}"]
     try:
         done = subprocess.run(
@@ -100,7 +99,7 @@ def _kept(learned: Path, classpath: list[Path], archive: Path) -> str:
             capture_output=True,
             text=True,
             check=False,
-            env=plain(),
+            env=with_class_path(plain(), class_path(classpath)),
             timeout=_PATIENCE,
         )
     except subprocess.TimeoutExpired:
@@ -115,6 +114,6 @@ def _kept(learned: Path, classpath: list[Path], archive: Path) -> str:
 
 def _file(cache: Path, classpath: list[Path]) -> Path:
     """Java refuses an archive once a jar was written anew, even the same: what was installed again has its own."""
-    written = [f"{jar} {jar.stat().st_mtime_ns}" for jar in (*classpath, *sorted(pyspark_jars().glob("*.jar")))]
+    written = [f"{jar} {jar.stat().st_mtime_ns}" for jar in class_path(classpath)]
     of = hashlib.sha256(" ".join([release(find_java()), *written]).encode()).hexdigest()
     return cache / "learned" / f"{of[:16]}.aot"

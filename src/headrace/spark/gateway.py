@@ -8,11 +8,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from headrace.base.patience import patience, yield_by
 from headrace.stack.ivy import pyspark_jars
 from headrace.stack.java import find_java
 
@@ -69,9 +71,15 @@ class Gateway:
             self.py4j.shutdown()
 
 
-def class_path(ours: list[Path]) -> str:
-    """Our jars, then all of Spark's."""
-    return os.pathsep.join([*map(str, ours), f"{pyspark_jars()}/*"])
+def class_path(ours: list[Path]) -> list[Path]:
+    """Our jars, then Spark's, in an order of their own: what Java has learned holds for that order alone. Without its
+    machine learning: every session would register functions of that, by reflection, for longer than all else takes."""
+    return [*ours, *(jar for jar in sorted(pyspark_jars().glob("*.jar")) if not jar.name.startswith("spark-mllib_"))]
+
+
+def with_class_path(environment: Mapping[str, str], jars: list[Path]) -> dict[str, str]:
+    """An environment for Java: as an argument, hundreds of jars would bury all others in `ps`."""
+    return {**environment, "CLASSPATH": os.pathsep.join(map(str, jars))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,10 +121,10 @@ def launch(*, classpath: list[Path], options: list[str], log: Path) -> Launched:
     if log.exists() and log.stat().st_size > _LARGEST_LOG:
         log.replace(log.with_name(log.name + ".1"))
     logging = [f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}", f"-Dheadrace.log={log}"]
-    command = [str(find_java()), "-cp", class_path(classpath), *SPARK_OPTIONS, *logging, *options]
+    command = [str(find_java()), *SPARK_OPTIONS, *logging, *options]
     command += ["org.apache.spark.deploy.SparkSubmit", "pyspark-shell"]
     folder = Path(tempfile.mkdtemp(prefix="headrace-gateway-"))
-    environment = os.environ | {
+    environment = with_class_path(os.environ, class_path(classpath)) | {
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(_told(folder)),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_HOME": str(pyspark_jars().parent),
@@ -129,20 +137,13 @@ def launch(*, classpath: list[Path], options: list[str], log: Path) -> Launched:
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=output, stderr=output, env=environment, start_new_session=True
         )
-    _as_patient_as_we_are(process.pid)
+    yield_by(process.pid, patience())  # as we do
     return Launched(process=process, folder=folder, log=log)
 
 
 def _told(folder: Path) -> Path:
     """Where the JVM says how to reach it."""
     return folder / "connection"
-
-
-def _as_patient_as_we_are(pid: int) -> None:
-    """Under `nice`: Linux can weigh sessions against each other first, and processes only within theirs."""
-    with suppress(OSError):
-        if (patience := os.getpriority(os.PRIO_PROCESS, 0)) > 0:
-            Path(f"/proc/{pid}/autogroup").write_text(str(patience))
 
 
 def _connect(info: IO[bytes]) -> Any:

@@ -48,6 +48,7 @@ class Job:
     checkpoint: Checkpoint
     stores: tuple[Store, ...] = ()  # as the flow has them, in that order
     only_stores: bool = False  # topics get nothing, not even dead letters: they have it
+    dry: bool = False  # nobody gets anything
     span: Span = Span()
     max_records: int | None = None
     pace: timedelta = timedelta(0)  # how often a batch begins; in real time: how often state is made safe
@@ -76,7 +77,7 @@ class Job:
     @property
     def commits(self) -> bool:
         """Whether batches are committed; real-time rows leave one by one, and a topic at least once needs no commit."""
-        return self.mode != "realtime" and bool(self.committed)
+        return self.mode != "realtime" and bool(self.committed) and not self.dry
 
     @property
     def committed(self) -> tuple[Exit, ...]:
@@ -97,8 +98,8 @@ class Job:
         } | (self._interval() if self.mode == "realtime" else {})
 
     def _interval(self) -> dict[str, Any]:
-        every = millis(self.pace)
-        return {"interval": {"every_ms": every, "phase_ms": int(every * phase(self.twin))}}
+        every, answering = millis(self.pace), str(self.checkpoint.answering)
+        return {"interval": {"every_ms": every, "phase_ms": int(every * phase(self.twin)), "answering": answering}}
 
 
 def phase(twin: int) -> float:

@@ -31,6 +31,14 @@ def write_log(spark: Spark, writer: Any, client: Mapping[str, str], *, realtime:
     return writer
 
 
+def write_nowhere(spark: Spark, writer: Any, *, realtime: bool = False) -> Any:
+    """The same into nothing."""
+    if not realtime:
+        return writer.format("noop")
+    spark.jvm.LogSink.nowhere(writer._jwrite)
+    return writer
+
+
 def commit_log(
     writer: Any,
     client: Mapping[str, str],

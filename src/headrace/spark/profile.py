@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal, get_args
 
 from headrace.base.errors import UsageError
@@ -34,6 +35,8 @@ _COMMON = {
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     # Every batch's plan is written as text for a page that is not served; this is the shortest way to write it.
     "spark.sql.ui.explainMode": "simple",
+    # Small and large letters by Java's own tables, nearer to Python's than ICU's, which take seconds to load.
+    "spark.sql.icu.caseMappings.enabled": "false",
     # Real-time mode's list of known operators has none of ours; what a plan may hold is checked before it is compiled.
     "spark.sql.streaming.realTimeMode.allowlistCheck": "false",
 }
@@ -59,6 +62,10 @@ long session fills: then it throws methods away and compiles them again, over an
 # Who plans the next interval (jvm/LogStream.scala) and who compiles yield to those that rows wait for. The numbers are
 # Linux's, up to 19 for the most patient.
 _YIELDING_JVM = ("-XX:ThreadPriorityPolicy=1", "-XX:JavaPriority1_To_OSPriority=10", "-XX:CompilerThreadPriority=5")
+_PLANNING_JVM = (
+    "-XX:+UnlockDiagnosticVMOptions",
+    f"-XX:CompilerDirectivesFile={Path(__file__).with_name('planning.directives')}",
+)
 # A real-time query holds one slot per task of all its stages for as long as it runs: threads, not cores.
 _REALTIME_MASTER = "local[64]"
 
@@ -84,5 +91,5 @@ def spark_settings(settings: Settings, profile: Profile) -> dict[str, str]:
 
 def jvm_options(settings: Settings, profile: Profile) -> list[str]:
     """What the JVM itself is started with."""
-    own = {"test": QUICK_JVM, "realtime": _YIELDING_JVM}.get(profile, ())
+    own = {"test": QUICK_JVM, "realtime": (*_YIELDING_JVM, *_PLANNING_JVM)}.get(profile, ())
     return [f"-Xmx{settings.text('spark.driver_memory')}", _LONG_METHODS, *own]

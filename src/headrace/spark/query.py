@@ -17,9 +17,20 @@ from headrace.spark.clients import java_client
 from headrace.spark.commits import ensure_commits
 from headrace.spark.compile import Compiler
 from headrace.spark.job import Job
-from headrace.spark.log import commit_log, read_log, write_log
+from headrace.spark.log import commit_log, read_log, write_log, write_nowhere
 from headrace.spark.session import Spark
 from headrace.spark.trouble import translated
+
+
+def prepare(spark: Spark, job: Job) -> None:
+    """Compiles the flow ahead: what `start` then need not do."""
+    with translated(spark.log):
+        spark.ahead[_compiled_of(job)] = _records(spark, job)
+
+
+def forget(spark: Spark, job: Job) -> None:
+    """What was compiled ahead of a flow that somebody else runs."""
+    spark.ahead.pop(_compiled_of(job), None)
 
 
 def start(spark: Spark, job: Job, known: frozenset[str] | None = None) -> Any:
@@ -31,13 +42,8 @@ def start(spark: Spark, job: Job, known: frozenset[str] | None = None) -> Any:
     if job.commits:
         check_master(spark.session.sparkContext.master, job)
     with translated(spark.log):
-        source = read_log(spark, job.source(), client)
-        home, arrival = str(job.checkpoint.spark), job.mode == "realtime"
-        records = Compiler(job.plan, job.flow, Chain(spark), home, arrival=arrival).records(source)
-        if job.span.emit_from is not None:
-            records = records.where((records["time"] >= micros(job.span.emit_from)) | records["time"].isNull())
-        if job.only_stores:
-            records = records.where(records["topic"].isNull())
+        records = spark.ahead.pop(_compiled_of(job), None) or _records(spark, job)
+        home = str(job.checkpoint.spark)
         name = f"{job.plan.app}/{twin_name(job.flow.name, job.twin)}"
         writer = records.writeStream.outputMode("update").queryName(name)
         writer = writer.option("checkpointLocation", home)
@@ -56,26 +62,44 @@ def start(spark: Spark, job: Job, known: frozenset[str] | None = None) -> Any:
                 planned=max(files.planned(), default=-1),
                 known=known,
             )
+        elif job.dry:
+            writer = write_nowhere(spark, writer, realtime=job.mode == "realtime")
         else:
             write_log(spark, writer, roomy, realtime=job.mode == "realtime")
         return _TRIGGERS[job.mode](writer, job).start()
 
 
+def _compiled_of(job: Job) -> str:
+    """All that its compiled form depends on, beside the plan of the app, of which a driver has one."""
+    return f"{job.flow.name} {job.checkpoint.spark} {job.mode} {job.span} {job.only_stores} {job.source()}"
+
+
+def _records(spark: Spark, job: Job) -> Any:
+    """The flow compiled: the frame of the records that it writes."""
+    source = read_log(spark, job.source(), java_client(job.broker))
+    home, arrival = str(job.checkpoint.spark), job.mode == "realtime"
+    records = Compiler(job.plan, job.flow, Chain(spark), home, arrival=arrival).records(source)
+    if job.span.emit_from is not None:
+        records = records.where((records["time"] >= micros(job.span.emit_from)) | records["time"].isNull())
+    return records.where(records["topic"].isNull()) if job.only_stores else records
+
+
 _TRIGGERS: dict[str, Callable[[Any, Job], Any]] = {
     "live": lambda writer, job: writer.trigger(processingTime=f"{millis(job.pace)} milliseconds"),
     "history": lambda writer, _: writer.trigger(availableNow=True),
-    "realtime": lambda writer, job: writer.trigger(realTime=f"{millis(job.pace)} milliseconds"),
+    # The source ends an interval sooner, by the clock; while no twin answers it puts that off (jvm/Ending.scala).
+    "realtime": lambda writer, job: writer.trigger(realTime=f"{2 * millis(job.pace)} milliseconds"),
 }
 
 
 def _check_pace(spark: Spark, job: Job) -> None:
-    """Spark would refuse it too, each time it is started anew."""
+    """Spark has a least of its own, for what it is told: it would refuse it each time it is started anew."""
     allowed = spark.session.conf.get("spark.sql.streaming.realTimeMode.minBatchDuration")  # "5000ms", or set: "5000"
     least = timedelta(milliseconds=int(allowed.removesuffix("ms")))
     if job.pace < least:
         raise ModeRefused(
             f"a real-time interval of {show(job.pace)} is too short",
-            why=f"at its end rows wait until the state is safe; Spark allows no less than {show(least)}",
+            why=f"at its end rows wait until the state is safe; {show(least)} is the least",
             fix=f'say "{show(least)}" or more; rows do not wait for the interval to end',
         )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import threading
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -24,7 +24,7 @@ from headrace.spark.session import Spark
 from headrace.spark.sizes import Sizes
 from headrace.spark.storing import Storing, storing
 from headrace.spark.totals import Totals
-from headrace.spark.trouble import translate
+from headrace.spark.trouble import translate, translated
 
 FIRST_WAIT = timedelta(seconds=1)
 LONGEST_WAIT = timedelta(minutes=1)
@@ -87,24 +87,11 @@ class Running:
     # -- the thread
 
     def _watch(self) -> None:
-        wait = FIRST_WAIT
         try:
-            while not self._stop.is_set():
-                began = datetime.now(UTC)
-                trouble = self._attempt()
-                if trouble is None:
-                    break
-                if isinstance(trouble, _FINAL) or trouble.code in _FINAL_CODES or not self.spark.healthy():
-                    self.error = trouble
-                    break
-                wait = FIRST_WAIT if datetime.now(UTC) - began > CALM else wait
-                now, behind, restarts = datetime.now(UTC), self.snapshot.partitions, self.snapshot.restarts + 1
-                if isinstance(trouble, StoreError):  # a broker in trouble would only cost the time to recover
-                    behind = progress_of.measured(self.job.broker, behind)
-                told = {"error": str(trouble), "since": self.snapshot.since or now, "next_try": now + wait}
-                self._show(state="restarting", restarts=restarts, partitions=behind, **told)
-                self._stop.wait(wait.total_seconds())
-                wait = min(wait * 2, LONGEST_WAIT)
+            with _fenced(self.spark, str(self.job.checkpoint.fence_file)):
+                self._again_and_again()
+        except HeadraceError as refused:
+            self.error = refused
         except Exception as broken:  # a fault of ours must not look like an end
             self.error = FlowFailed(f"{self.job.flow.name} broke: {broken!r}", why=traceback.format_exc())
         finally:
@@ -114,6 +101,27 @@ class Running:
                 self._show(state="failed" if self.error else "stopped", error=str(self.error or ""))
             finally:
                 self._ended.set()
+
+    def _again_and_again(self) -> None:
+        """Until it has ended as it should, or trying again cannot help."""
+        wait = FIRST_WAIT
+        while not self._stop.is_set():
+            began = datetime.now(UTC)
+            trouble = self._attempt()
+            if trouble is None:
+                self.job.checkpoint.answering.unlink(missing_ok=True)  # in order: nobody need wait for it
+                break
+            if isinstance(trouble, _FINAL) or trouble.code in _FINAL_CODES or not self.spark.healthy():
+                self.error = trouble
+                break
+            wait = FIRST_WAIT if datetime.now(UTC) - began > CALM else wait
+            now, behind, restarts = datetime.now(UTC), self.snapshot.partitions, self.snapshot.restarts + 1
+            if isinstance(trouble, StoreError):  # a broker in trouble would only cost the time to recover
+                behind = progress_of.measured(self.job.broker, behind)
+            told = {"error": str(trouble), "since": self.snapshot.since or now, "next_try": now + wait}
+            self._show(state="restarting", restarts=restarts, partitions=behind, **told)
+            self._stop.wait(wait.total_seconds())
+            wait = min(wait * 2, LONGEST_WAIT)
 
     def _attempt(self) -> HeadraceError | None:
         """One life of the query; None when it ended as it should."""
@@ -150,6 +158,7 @@ class Running:
             with suppress(Exception):  # the JVM may be gone, and the query with it
                 if query.isActive:
                     query.stop()
+                self.spark.jvm.Counters.take(str(query.runId))  # of a batch that did not end: nobody asks for it again
 
     def _watched(self, query: Any) -> str | None:
         """Which batches have ended since the last look; None when the query has."""
@@ -196,3 +205,15 @@ class Running:
     def _show(self, **changed: Any) -> None:
         self.snapshot = replace(self.snapshot, at=datetime.now(UTC), **changed)
         self.tell(self.snapshot)
+
+
+@contextmanager
+def _fenced(spark: Spark, file: str) -> Iterator[None]:
+    """While the JVM may write: whoever comes next waits for it, too."""
+    with translated(spark.log):
+        spark.jvm.Fence.take(file)
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # the JVM may be gone, and what it held with it
+            spark.jvm.Fence.give(file)

@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from time import monotonic
@@ -29,12 +29,14 @@ _PATIENCE = 10.0  # seconds for a session to end by itself, and for its JVM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spark:
-    """A running Spark: `session` is PySpark's, `jvm` the package of our Scala, `log` where the JVM writes."""
+    """A running Spark: `session` is PySpark's, `jvm` the package of our Scala, `log` where the JVM writes, `ahead`
+    flows that were compiled before their turn (query.py)."""
 
     session: Any = field(repr=False)
     jvm: Any = field(repr=False)
     log: Path
     gateway: Gateway = field(repr=False)
+    ahead: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def healthy(self) -> bool:
         """Whether the JVM runs and its context is open."""
@@ -50,6 +52,14 @@ class Spark:
         from pyspark.java_gateway import ensure_callback_server_started
 
         ensure_callback_server_started(self.gateway.py4j)
+
+    def renamed(self, name: str) -> Spark:
+        """The same, with the log of that name; what another left there is kept beside it."""
+        log = self.log.with_name(f"spark-{name}.log")
+        if log.exists():
+            log.replace(log.with_name(log.name + ".1"))
+        self.log.replace(log)  # the JVM goes on writing: the file is the same
+        return replace(self, log=log)
 
     def stop(self, patience: float = _PATIENCE) -> None:
         """Ends the session and its JVM; a second call does nothing."""
@@ -126,7 +136,7 @@ def begin(
     """
     classpath = our_jars(settings.cache, tell=tell)
     conf = spark_settings(settings, profile)
-    conf |= {"spark.app.name": app_name, "spark.local.dir": str(_scratch(settings.home / "spark" / "scratch"))}
+    conf |= {"spark.app.name": app_name, "spark.local.dir": str(scratch(settings.home / "spark" / "scratch"))}
     if not conf["spark.master"].startswith("local"):
         conf["spark.jars"] = ",".join(map(str, classpath))  # executors on other machines have their own class path
     known = archive.options(settings.cache, classpath) if learned is None else archive.learning(learned)
@@ -147,7 +157,7 @@ def start(
     return begin(settings, profile=profile, app_name=app_name, tell=tell).ready()
 
 
-def _scratch(folder: Path) -> Path:
+def scratch(folder: Path) -> Path:
     """A scratch directory of this process; what processes that were killed left behind is removed."""
     folder.mkdir(parents=True, exist_ok=True)
     for left in folder.iterdir():

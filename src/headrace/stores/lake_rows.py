@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.base.errors import TableMissing
+from headrace.base.errors import BadStore, TableMissing
 from headrace.stores import lake_tables
 
 if TYPE_CHECKING:
@@ -33,9 +33,12 @@ def read(
             why=f"there are {', '.join(there)}" if there else "it has no tables yet",
             fix="`headrace run` of the app that writes it",
         )
+    found = DeltaTable(str(lake / table)).to_pyarrow_dataset()
+    missing = [name for name in columns or () if name not in found.schema.names]
+    if missing:
+        raise BadStore(f"lake.{table} has no column {missing[0]}", why=f"it has {', '.join(found.schema.names)}")
     bounds = [ds.field(time) >= since] if since is not None else []
     bounds += [ds.field(time) <= until] if until is not None else []
-    found = DeltaTable(str(lake / table)).to_pyarrow_dataset()
     return found.to_table(columns=columns, filter=_all(bounds))
 
 

@@ -172,7 +172,7 @@ function show_alerts() {
 }
 
 function show_reviews() {
-  const { waiting, due } = snapshot.reviews;
+  const { waiting, due, labelled } = snapshot.reviews;
   by_id("waiting").textContent = waiting ? `· ${whole.format(waiting)} wait` : "";
   if (by_id("reviews").matches(":hover, :focus-within")) return; // nothing moves under the hand
   const rows = due.slice(0, 6).map((row) => {
@@ -184,7 +184,14 @@ function show_reviews() {
     );
     return entry(row, buttons);
   });
-  by_id("reviews").replaceChildren(...(rows.length ? rows : [element("li", "none", "nothing waits")]));
+  const said = labelled.map((row) => {
+    const line = entry(row, row.fraud
+      ? button("no, genuine", "allow", () => send(row, "label", { fraud: false }))
+      : button("no, fraud", "decline", () => send(row, "label", { fraud: true })));
+    line.querySelector(".more span").textContent = `${row.fraud ? "fraud" : "genuine"}, said ${row.by}`;
+    return line;
+  });
+  by_id("reviews").replaceChildren(...(rows.length ? rows : [element("li", "none", "nothing waits")]), ...said);
 }
 
 function button(text, classes, act) {
