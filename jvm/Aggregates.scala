@@ -83,11 +83,14 @@ final class Ordered {
   var value: Any = _
 }
 
-/** The value of the row that is first in order R2 (`sign` = 1) or last (-1), null if it is null. */
+/** The value of the row that is first in order R2 (`sign` = 1) or last (-1), null if it is null. Of rows of one place, as
+  * tiles have them (Tiles.scala), that which was added first or last. */
 final class First(at: Int, of: Kind, sign: Int) extends Algebra[Ordered](at) {
+  private val tie = if (sign > 0) 0 else 1
+
   def empty(): Ordered = new Ordered
 
-  def add(state: Ordered, row: Row): Unit = if (state.order == null || row.compare(state.order) * sign < 0) {
+  def add(state: Ordered, row: Row): Unit = if (state.order == null || row.compare(state.order) * sign < tie) {
     state.order = new Order(row.time, row.src, row.part, row.off, row.id)
     state.value = of.nullable(row.args, at)
   }

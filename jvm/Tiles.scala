@@ -97,7 +97,7 @@ final class Tiling(size: Long, width: Long, tally: Tally, topics: Array[String])
   }
 
   private def add(tile: Tile, one: Known): Unit = {
-    row.time = one.time
+    row.time = one.time // those of one time are added as they came: for first and last that is order enough
     row.args = one.args
     tally.add(tile.states, row)
     if (topics != null) tile.seen.add(one.place)

@@ -77,7 +77,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str, str]] = {
     "tiles of a delayed window": (
         lambda: card().over("1 d", delay="1 d", tiles=True, n=hr.count()), "bad-step", "ends 1 d ago"),
     "tiles of rows in order": (
-        lambda: card().over("1 d", tiles=True, n=hr.count(), some=hr.collect("at")), "bad-step", "asks for single"),
+        lambda: card().over("1 d", tiles=True, n=hr.count(), some=hr.collect("at")), "bad-step", "asks for many"),
     "tiles of more than ttl": (
         lambda: card().over("60 d", tiles=True, n=hr.count()), "bad-step", "60 d cannot be kept in tiles with a ttl"),
     "no aggregate": (lambda: card().over("1 h", spent="amount"), "bad-step", "is no aggregate"),  # type: ignore[arg-type]

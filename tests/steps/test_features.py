@@ -15,6 +15,7 @@ from tests.steps.driving import COLLECT, COUNT, MAX, MIN, row
 
 HOUR = 60 * MIN
 TOP = aggregate.Spec(name="all", kind="top", of="int", n=1_000)
+FIRST, LAST = (aggregate.Spec(name=kind, kind=kind, of="int") for kind in ("first", "last"))
 
 
 def spec_of(*windows: tuple[int, int], last: int = 1, **more: Any) -> features.Spec:
@@ -369,7 +370,8 @@ def _perhaps_tiled(random: Random, window: features.Window, ttl: int) -> feature
     tile = random.choice((0, 1, 3)) * MIN
     if not tile or (window.input == 0 and 12 * tile > ttl):
         return window
-    return replace(window, size=12 * tile, delay=0, tile=tile, aggregates=(COUNT, TOP))
+    tiled = replace(window, size=12 * tile, delay=0, tile=tile)
+    return replace(tiled, aggregates=(COUNT, TOP, FIRST, LAST), places=(-1, 0, 0, 0))
 
 
 def _by_definition(spec: features.Spec, came: tuple[list[Any], list[Any]], time: int) -> tuple[Any, ...]:
@@ -388,7 +390,9 @@ def _by_definition(spec: features.Spec, came: tuple[list[Any], list[Any]], time:
         if window.tile:
             number = lambda at: at // window.tile  # noqa: B023, E731
             inside = [one.args[0] for one in over if number(end) - 12 < number(one.time) and one.time <= end]
-            inside.sort(reverse=True)
+            ends = [inside[0], inside[-1]] if inside else [None, None]
+            vector += [len(inside), sorted(inside, reverse=True), *ends]
+            continue
         vector += [len(inside), inside]
     for _, n in spec.last:
         before = [one.args[0] for one in known[:-1]][::-1][:n]

@@ -198,7 +198,7 @@ class Features(Verbs):
                           fix="leave tiles out, or delay", where=place)  # fmt: skip
         if rows := [value for value in values if value.kind in NEED_ROWS]:
             raise BadStep(f"{rows[0].kind} cannot be kept in tiles",
-                          why="it asks for single rows, which tiles do not keep",
+                          why="it asks for many single rows, which tiles do not keep",
                           fix="leave tiles out: an over(...) of its own is exact", where=place)  # fmt: skip
         if input == 0 and size > self.ttl:
             raise BadStep(f"{what} with a ttl of {show(self.ttl)}",

@@ -7,8 +7,8 @@ from datetime import timedelta
 WIDTHS = (timedelta(days=1), timedelta(hours=1), timedelta(minutes=5))
 LEAST = 12
 """So many tiles a window has at least: it forgets one at a time, a twelfth of itself or less."""
-NEED_ROWS = ("first", "last", "collect")
-"""Kinds that ask for single rows in their order, which a tile does not keep."""
+NEED_ROWS = ("collect",)
+"""Kinds that ask for many single rows, which a tile does not keep."""
 
 
 def width_of(size: timedelta) -> timedelta | None:

@@ -168,7 +168,9 @@ Ordered = tuple[Order, Any]
 
 
 class First(Growing):
-    """The value of the row that is first in order R2, null if it is null. State: (order, value), or None."""
+    """The value of the row that is first in order R2, null if it is null. State: (order, value), or None.
+
+    Of rows of one place, as tiles have them (tiles.py), that which was added first; `Last`: last."""
 
     def empty(self) -> Ordered | None:
         return None
@@ -185,7 +187,7 @@ class First(Growing):
 
 class Last(First):
     def add(self, state: Ordered | None, value: Any, order: Order) -> Ordered | None:
-        return (order, value) if state is None or order > state[0] else state
+        return (order, value) if state is None or order >= state[0] else state
 
 
 class Distinct(Growing):

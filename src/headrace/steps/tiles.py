@@ -30,8 +30,6 @@ Tiles = dict[int, Tile]
 PLACE = -2
 """Among places: what is asked of a row is where it came from."""
 
-_NO_ORDER = (0, 0, 0, 0, "")  # aggregates that ask for the order of rows are not kept in tiles
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tiling:
@@ -83,7 +81,7 @@ class Tiling:
     def _add(self, tile: Tile, row: Known) -> None:
         for i, (algebra, place) in enumerate(zip(self.algebras, self.places, strict=True)):
             value = row.args[place] if place >= 0 else row.place if place == PLACE else None
-            tile[i] = algebra.add(tile[i], value, _NO_ORDER)
+            tile[i] = algebra.add(tile[i], value, (row.time, 0, 0, 0, ""))  # those of one time are added as they came
 
     def _merged(self, tiles: Iterable[Tile]) -> Tile:
         total = [algebra.empty() for algebra in self.algebras]
