@@ -117,14 +117,16 @@ def replay_decision(
         waited = None if instead is None else _plain(instead)
         print(_json.dumps({"decision": _plain(told), "told_instead": waited, "different": different}, default=str))
     else:
-        print(f"{told.payment_id}: {told.decision} {', '.join(told.reasons) or 'for no reason against it'}")
+        print(f"{told.payment_id}: {told.decision}{_because(told.reasons)}")
         for name in ("at", "amount", "score", "rules_version", "model_version", "policy_seen", "seen_card",
                      "seen_terminal", "seen_customer"):  # fmt: skip
             print(f"  {name:14} {getattr(told, name)}")
         if instead is not None:
-            reasons = ", ".join(instead.reasons) or "for no reason against it"
-            print(f"the terminal was told: {instead.decision} {reasons} (by the {instead.by}: {instead.why})")
-        print("the same to the last bit" if not different else f"DIFFERENT: {different}")
+            because = _because(instead.reasons)
+            print(f"the terminal was told: {instead.decision}{because} (by the {instead.by}: {instead.why})")
+        print("DIFFERENT:" if different else "the same to the last bit")
+        for name, (was, now) in different.items():
+            print(f"  {name:14} was {was}, and is {now}")
     raise typer.Exit(int(bool(different)))
 
 
@@ -152,6 +154,10 @@ def rules_test(
     with hr.connect(decide) as client:
         found = trial(client, new, since or moment("-1 d"), say)
     print(_json.dumps([one.as_dict() for one in found], default=str) if json else table(found))
+
+
+def _because(reasons: list[str]) -> str:
+    return f", because: {', '.join(reasons)}" if reasons else ""
 
 
 def _plain(value: Any) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
@@ -13,6 +12,7 @@ from typing import Any
 import headrace as hr
 from bank.decide import vectors
 from bank.known import frauds
+from bank.policy import thresholds
 from bank.progress import Say, silent
 
 Row = Mapping[str, Any]
@@ -22,12 +22,15 @@ ALL, DECIDED = "all of them", "as decided"
 PIECE = 50_000
 """Payments that are looked at at a time: a bank's history is more than fits into memory."""
 MINUTE = timedelta(minutes=1)
+_WORDS = 2
+"""Columns of a table that are words; the others are figures."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Tried:
     """What was tried, and the payments that it took. `caught`: money of frauds; `new`: of those that were let through
-    when it was decided. `wrongly`: genuine payments; `newly_wrongly`: those of them that were let through."""
+    when it was decided. `wrongly`: genuine payments; `newly_wrongly`: those of them that were let through. A wrong PIN
+    is neither, unless somebody said that it was a thief's: nobody's payment was stopped."""
 
     rule: str
     action: str | None = None
@@ -52,7 +55,7 @@ class Tried:
             self.frauds += 1
             self.caught += row["amount"]
             self.new += 0 if stopped else row["amount"]
-        else:
+        elif row["pin_ok"]:
             self.wrongly += 1
             self.newly_wrongly += not stopped
 
@@ -89,7 +92,7 @@ def rules_of(file: Path) -> Proposed:
     """What a file has, if its rules are about what a decision knows."""
     policy = hr.Policy.read(file)
     policy.bound(vectors.columns)
-    return Proposed(policy.rules, tomllib.loads(file.read_text("utf-8")).get("thresholds"))
+    return Proposed(policy.rules, thresholds(file))
 
 
 def trial(client: Any, new: Proposed, since: datetime, say: Say = silent) -> list[Tried]:
@@ -169,5 +172,8 @@ def table(found: Iterable[Tried]) -> str:
         for one in found
     ]  # fmt: skip
     widths = [max(len(line[place]) for line in lines) for place in range(len(heads))]
-    return "\n".join("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
-                     for line in lines)  # fmt: skip
+    aligned = [str.ljust if place < _WORDS else str.rjust for place in range(len(heads))]
+    return "\n".join(
+        "  ".join(align(text, width) for align, text, width in zip(aligned, line, widths, strict=True)).rstrip()
+        for line in lines
+    )

@@ -46,10 +46,12 @@ vectors = measured.select(
 decisions = vectors.decide("fraud", default="review")
 raw = decide.topic("decisions.raw")
 decisions.to(raw, key="payment_id")
-card.duplicates.to(decide.topic("payments.twice"))
+twice = decide.topic("payments.twice")
+card.duplicates.to(twice)
+card.late.to(decide.topic("payments.late"))  # more than an hour behind: nobody waits for a decision any more
 
-# headrace serve decide: the terminal asks over HTTP, and the first twin's answer is told. Only about cards that the
-# bank gave out: their table is the service's own, and no part of the flow.
+# headrace serve decide: the terminal asks over HTTP, and the first twin's answer is told. Only about customers and
+# cards of the bank: the table of cards is the service's own, and no part of the flow.
 decide.service(
     "decide",
     ask=Payment,
@@ -57,9 +59,16 @@ decide.service(
     default={"decision": "review", "reasons": ["no answer in time"]},
     deadline="80 ms",
     fallback=fallback(vectors),
-    checks={"amount > 0 and amount < 1000000": "an amount is more than 0 and less than a million"},
-    known={"card_id": decide.table(Card)},
+    checks={
+        "payment_id <> ''": "a payment has an id",
+        "amount > 0 and amount < 1000000": "an amount is more than 0 and less than a million",
+        "coalesce(abs(lat) <= 90 and abs(lon) <= 180, lat is null and lon is null)": "a terminal stands on the earth: "
+        "lat from -90 to 90 and lon from -180 to 180, or neither",
+        "coalesce(length(last4) = 4 and cast(last4 as int) >= 0, last4 is null)": "last4 has four digits, if any",
+    },
+    known={"card_id": decide.table(Card), "customer_id": customers},
     alerts=decide.topic("fraud-alerts"),
     label=Label,
     batch=decide.topic("batch-flags"),
+    repeats=twice,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import headrace as hr
 from bank.progress import Say
@@ -23,6 +25,14 @@ OFTEN, WITHIN = 3, 300.0
 _LOOK = 0.1
 _YIELDING = 10
 """How nice a job is that nobody waits for."""
+
+
+def headrace(*words: str) -> Any:
+    """A command that ends; what it says as JSON."""
+    ran = subprocess.run([*COMMAND, *words], capture_output=True, text=True, check=False)
+    if ran.returncode:
+        raise hr.HeadraceError(f"headrace {' '.join(words)} failed", why=ran.stderr.strip())
+    return json.loads(ran.stdout or "null")
 
 
 @dataclass(slots=True)

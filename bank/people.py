@@ -9,7 +9,7 @@ from random import Random
 import headrace as hr
 from bank.events import Card, Customer
 from bank.places import CITIES, HOMES, Terminal
-from bank.tokens import last4, token
+from bank.tokens import MADE_UP, last4, token
 
 USUAL = 12
 """Terminals a customer goes to."""
@@ -40,7 +40,7 @@ def holders(random: Random, count: int, terminals: list[list[Terminal]]) -> list
         city = random.randrange(HOMES)
         found.append(
             Holder(
-                card_id=token(number),
+                card_id=token(number, MADE_UP),
                 last4=last4(number),
                 customer_id=f"customer-{index * 5 // 6}",
                 city=city,

@@ -1,7 +1,8 @@
 """What is kept of decisions, exactly once: headrace run record.
 
-The twins of `decide` say everything twice; the first of both by its offset is the one that is kept. Beside it acts that
-are suspicious, and what is known for whoever asks without the flow.
+The twins of `decide` say everything twice; the first of both by its offset is the one that is kept. An id names a
+payment of its card: two cards may have used the same, long after each other, and both were answered. Beside it acts
+that are suspicious, and what is known for whoever asks without the flow.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from bank.events import Customer, Label, Payment
 record = hr.App("record")
 raw = record.stream(Decided, disorder="30 s")
 
-first = raw.dedup("payment_id", within="1 d").named("first")
+first = raw.dedup("card_id, payment_id", within="1 d").named("first")
 first.to(record.topic("decision-log"), key="payment_id")
 first.to(hr.lake("decisions", partition="day(at)"))
 first.select("payment_id, card_id, customer_id, amount, at, decision, reasons, score").to(

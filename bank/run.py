@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import signal
-import subprocess
 import threading
 import time
 from collections import deque
@@ -14,31 +12,21 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from uuid import uuid4
-
-import msgspec
 
 import headrace as hr
-from bank import jobs
+from bank import guest, jobs
+from bank import past as days_before
 from bank.batch import Hourly
-from bank.decide import decide, raw
-from bank.events import Label, Payment
+from bank.decide import decide
+from bank.events import Payment
 from bank.policy import policy
 from bank.progress import Say
-from bank.sample import KNOWN_AFTER, events
+from bank.sample import events
 from bank.terminals import Terminal, Terminals
-from bank.tokens import letters
-from bank.traffic import SEED, Made, Traffic
+from bank.traffic import SEED, Traffic
 
 HOUR = timedelta(minutes=1)
 """The hour of the batch job where somebody watches: the frauds there last seconds."""
-BEFORE = 2
-"""Days of payments from which those are taken that the bank starts with."""
-HARM = 4.0
-"""So many times as many frauds as usual are among them: what only frauds set to work has been at work as well. Where it
-is not, Java throws away what it has compiled at the first fraud, in both twins at once."""
-SINGLY, PACE = 0.6, 150
-"""So large a part of them comes one by one, so many a second, as later: what that takes is compiled before it opens."""
 WARM = 20
 """So many decisions in time, one after the other, and the bank opens."""
 TWINS = 2
@@ -57,26 +45,20 @@ def run(rate: float, past: int, standby: bool, say: Say) -> None:
     for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, signal.default_int_handler)
     with ExitStack() as undo:
-        if not any(part["state"] == "running" for part in _headrace("status", "--json")):
-            undo.callback(_headrace, "down", "--json")
+        if not any(part["state"] == "running" for part in jobs.headrace("status", "--json")):
+            undo.callback(jobs.headrace, "down", "--json")
         say("starting Kafka, PostgreSQL and Redis")
-        _headrace("up", "--json")
-        home = Path(next(one["value"] for one in _headrace("config", "--json") if one["setting"] == "home"))
+        jobs.headrace("up", "--json")
+        home = Path(next(one["value"] for one in jobs.headrace("config", "--json") if one["setting"] == "home"))
         (home / "logs").mkdir(exist_ok=True)
         client = undo.enter_context(hr.connect(decide))
         people, now = Traffic(SEED), datetime.now(UTC)
-        client.send(*people.customers(now), *people.given_out(now))
-        before: deque[Payment] = deque()
-        known: list[Label] = []
+        client.send(*people.customers(now), *people.given_out(now), *guest.known(now))
+        before = deque[Payment]()
         if client.policy("fraud").current().active is None:
             client.policy("fraud").publish(policy(), note="the bank's first")
             say("published the rules and the model")
-            for made in _paid_before(past):
-                before.append(made.payment)
-                if made.fraud and made.payment.pin_ok:  # as in bank/sample.py
-                    known.append(made.label(made.payment.at + KNOWN_AFTER))
-            client.send(*known)
-            client.send(*(before.popleft() for _ in range(int((1 - SINGLY) * len(before)))))
+            before = days_before.send(client, past)
         started: list[jobs.Job] = []
         undo.callback(jobs.stop, started)
 
@@ -92,7 +74,7 @@ def run(rate: float, past: int, standby: bool, say: Say) -> None:
             twin.until(": running")
         third = begin(f"decide-{TWINS + 1}", DECIDE) if standby else None
         if before:
-            _take_in(client, before, needed, say)
+            days_before.take_in(client, before, needed, TWINS, say)
         if third is not None:
             _until_ready(third, say)
         service = begin("service", ("serve", "decide"))
@@ -102,9 +84,8 @@ def run(rate: float, past: int, standby: bool, say: Say) -> None:
         at, key = urlsplit(page), page.rpartition("key=")[2]
         place = (at.hostname or "", at.port or 80, key)
         say("waiting for the first decisions")
-        paid = next(Traffic(SEED).live(lambda: datetime.now(UTC))).payment
-        _first_decisions(Terminal(*place), paid, [*needed, service])
-        say(_welcome(page, home, rate, paid))
+        _first_decisions(Terminal(*place), [*needed, service])
+        say(_welcome(page, home, rate))
         stop = threading.Event()
         terminals = Terminals(*place)
         undo.callback(terminals.close)
@@ -141,56 +122,14 @@ def _until_ready(third: jobs.Job, say: Say) -> None:
         say(f"opens without it: {trouble.what}; see {third.log}")
 
 
-def _paid_before(past: int) -> deque[Made]:
-    """The last payments of the days before."""
-    days = Traffic(SEED, harm=HARM).history(datetime.now(UTC) - timedelta(days=BEFORE), BEFORE)
-    return deque(days, maxlen=past)
-
-
-def _take_in(client: Any, rest: deque[Payment], started: Collection[jobs.Job], say: Say) -> None:
-    """Until what is on the log, and this rest of it, is decided by both twins, and recorded; or until that stands still
-    for long: a payment that somebody sent twice before is decided once."""
-    past = _records().get("payments", 0) + len(rest)
-    told, recorded, moved = 0, 0, time.monotonic()
-    with client.producer(Payment) as payments:
-        while recorded < past:
-            records = _records()
-            if records.get("decisions", 0) > recorded or rest:
-                moved = time.monotonic()
-            elif time.monotonic() - moved > jobs.PATIENCE:
-                say(f"opens although {past - recorded:,} of them are not recorded: headrace doctor")
-                break
-            known, recorded = min(past, records.get(raw.name, 0) // TWINS), records.get("decisions", 0)
-            if known > told:
-                told, moved = known, time.monotonic()
-                say(f"deciding on payments of the days before: {known:,} of {past:,}")
-                if known == past:
-                    say("recording what was decided")
-            for job in started:
-                job.check()
-            ask = time.monotonic() + 5  # which takes a process, where all others are starting
-            while (left := ask - time.monotonic()) > 0:
-                if rest:
-                    payments.send(rest.popleft())
-                time.sleep(min(left, 1 / PACE) if rest else left)
-
-
-def _records() -> dict[str, int]:
-    """How many there are, by topic."""
-    return {one["topic"]: one["records"] for one in _headrace("topics", "--json")}
-
-
-def _first_decisions(terminal: Terminal, like: Payment, started: Collection[jobs.Job]) -> None:
+def _first_decisions(terminal: Terminal, started: Collection[jobs.Job]) -> None:
     """Until the flow answers in time, and again and again, and both twins do."""
     in_a_row, before = 0, terminal.answered_twice()
     while in_a_row < WARM or not _both_answer(before, terminal.answered_twice()):
         if in_a_row in (0, WARM):
             in_a_row, before = 0, terminal.answered_twice()
-        now = datetime.now(UTC)
-        hello = msgspec.structs.replace(
-            like, payment_id=f"hello-{letters(uuid4().hex)}", amount=hr.money("0.01"), at=now
-        )
-        in_a_row = in_a_row + 1 if terminal.ask(hello).get("degraded") is False else 0
+        told = terminal.ask(guest.hello(datetime.now(UTC)))
+        in_a_row = in_a_row + 1 if told.get("degraded") is False else 0
         for job in started:
             job.check()
         time.sleep(0.1 if in_a_row else 1)
@@ -214,19 +153,11 @@ def _batch(client: Any, stop: threading.Event, say: Say) -> None:
         over = stop.wait(HOUR.total_seconds())
 
 
-def _headrace(*words: str) -> Any:
-    """A command that ends; what it says as JSON."""
-    ran = subprocess.run([*jobs.COMMAND, *words], capture_output=True, text=True, check=False)
-    if ran.returncode:
-        raise hr.HeadraceError(f"headrace {' '.join(words)} failed", why=ran.stderr.strip())
-    return json.loads(ran.stdout or "null")
-
-
-def _welcome(page: str, home: Path, rate: float, paid: Payment) -> str:
+def _welcome(page: str, home: Path, rate: float) -> str:
     """What to look at. The payment to try is made in Brazil, with a card that has just paid at home."""
     address = page.partition("/#")[0]
     body = (
-        f'{{"payment_id": "mine-\'$(date +%s)\'", "card_id": "{paid.card_id}", "customer_id": "{paid.customer_id}", '
+        f'{{"payment_id": "mine-\'$(date +%s)\'", "card_id": "{guest.CARD}", "customer_id": "{guest.CUSTOMER}", '
         f'"terminal_id": "br-00016", "amount": "950.00", "country": "BR", "lat": -23.55, "lon": -46.63, '
         f'"at": "\'$(date -u +%FT%TZ)\'"}}'
     )
@@ -240,8 +171,11 @@ The bank is open: about {rate:g} payments a second, a fraud every few seconds, a
 In another terminal:
   headrace tail fraud-alerts --follow                    what was stopped, and why
   headrace query "select decision, count(*), sum(amount) from lake.decisions group by 1"
+  headrace reviews list decide                           payments that wait for a person
   bank replay-decision PAYMENT_ID                        one decision once more, to the last bit
   bank rules test bank/rules.toml                        rules on trial over what was decided
+  headrace policy show decide fraud                      rules and model that stand, replaced while it runs
+More: docs/bank.md
 
 Logs: {home}/logs. Ctrl-C stops all of it; the data stays.
 """  # noqa: S608 (what to type)

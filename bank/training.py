@@ -12,6 +12,7 @@ from typing import Any
 
 import headrace as hr
 from bank.known import Ask, frauds
+from bank.policy import thresholds
 from bank.progress import Say, silent
 from bank.traffic import SEED, Traffic
 from bank.vectors import DELAY, live_through
@@ -31,6 +32,7 @@ SETTINGS = {
     "verbosity": -1,
 }
 TREES = 60
+NEARLY_ALL = 0.95
 A_DAY = 10
 """Payments that somebody can look at on a day: precision is of the highest scores of each."""
 
@@ -84,14 +86,16 @@ def made_up(days: int, cards: int, say: Say = silent) -> Trained:
 
 def from_lake(ask: Ask, say: Say = silent) -> Trained:
     """On what the bank decided and what became known of it: the vectors are those that decisions were made with. Tested
-    on the last quarter of the time; frauds are given as long to become known as the slowest took."""
+    on the last quarter of the time; frauds are given as long to become known as nearly all of them took: one that
+    somebody found out of months later would leave nothing to learn from."""
     say("reading what was decided")
     needed = dict.fromkeys(("payment_id", "at", "pin_ok", "amount", *COLUMNS))
     rows = ask(f"select {', '.join(needed)} from lake.decisions order by at")  # noqa: S608 (names of our own)
     known, paid = frauds(ask), {row["payment_id"]: row["at"] for row in rows}
     if not rows or not known:
         raise hr.HeadraceError("there is nothing to learn from", why=f"{len(rows)} decisions, {len(known)} frauds")
-    delay = max((known[one] - paid[one] for one in known.keys() & paid.keys()), default=timedelta(0))
+    took = sorted(known[one] - paid[one] for one in known.keys() & paid.keys())
+    delay = took[int(NEARLY_ALL * (len(took) - 1))] if took else timedelta(0)
     first, last = rows[0]["at"], rows[-1]["at"]
     return train(rows, known, split=first + (last - first) * 3 / 4, delay=delay, say=say)
 
@@ -102,8 +106,6 @@ def train(
     *,
     split: datetime,
     delay: timedelta,
-    columns: Sequence[str] = COLUMNS,
-    review: float = 0.5,
     say: Say = silent,
 ) -> Trained:
     """Trains on payments up to `delay` before `split` with what was `known` of them at `split` (frauds, by payment, and
@@ -122,31 +124,32 @@ def train(
             f"take {delay} to become known",
             fix="let the bank decide for longer, or train on made-up traffic",
         )
-    asked = lambda rows: numpy.array([[_number(row[name]) for name in columns] for row in rows])  # noqa: E731
+    asked = lambda rows: numpy.array([[_number(row[name]) for name in COLUMNS] for row in rows])  # noqa: E731
     say(f"training on {len(before):,} payments, to be tested on {len(after):,}")
     learnt = [float(known.get(row["payment_id"], split) < split) for row in before]
-    data = lightgbm.Dataset(asked(before), learnt, feature_name=list(columns), free_raw_data=False)
+    data = lightgbm.Dataset(asked(before), learnt, feature_name=list(COLUMNS), free_raw_data=False)
     booster = lightgbm.train(SETTINGS, data, num_boost_round=TREES)
     scores = booster.predict(asked(after))
     return Trained(
         text=booster.model_to_string(),
-        columns=tuple(columns),
+        columns=COLUMNS,
         trained_from=before[0]["at"],
         trained_until=before[-1]["at"],
         tested_until=after[-1]["at"],
         rows=len(before),
         frauds=int(sum(learnt)),
-        figures=measure(after, [float(score) for score in scores], set(known), review),
+        figures=measure(after, [float(score) for score in scores], set(known)),
     )
 
 
-def measure(rows: Sequence[Row], scores: Sequence[float], frauds: set[str], review: float) -> Figures:
+def measure(rows: Sequence[Row], scores: Sequence[float], frauds: set[str]) -> Figures:
     """Scores against what the payments proved to be."""
     truth = [row["payment_id"] in frauds for row in rows]
     amounts = [float(row["amount"]) for row in rows]
     days: dict[Any, list[int]] = {}
     for index in sorted(range(len(rows)), key=lambda index: -scores[index]):
         days.setdefault(rows[index]["at"].date(), []).append(index)
+    review = (thresholds() or {})["review"]
     looked_at = [index for ordered in days.values() for index in ordered[:A_DAY]]
     caught = [score >= review for score in scores]
     return Figures(

@@ -45,6 +45,20 @@ AGAIN = 5
 """So many of the last payments of the past are sent twice."""
 HALL = "market-hall"
 """The terminal of all that is paid over HTTP, and of nothing else: what has its name has seen these payments."""
+WRONG: dict[str, dict[str, Any]] = {
+    "no id": {"payment_id": ""},
+    "less than nothing": {"amount": "-1.00"},
+    "nothing": {"amount": "0"},
+    "a million": {"amount": "1000000.00"},
+    "an hour ahead": {"at": rfc3339(datetime.now(UTC) + timedelta(hours=1))},
+    "last week": {"at": rfc3339(datetime.now(UTC) - timedelta(days=7))},
+    "beyond the pole": {"lat": 90.5},
+    "half a place": {"lon": None},
+    "eight digits": {"last4": "12345678"},
+    "letters": {"last4": "12a4"},
+    "nobody's": {"customer_id": "customer-nobody"},
+}
+"""What the bank's own service refuses."""
 TORN = b'{"payment_id": "torn", "terminal_id": "market-hall"'
 """A record that is no payment."""
 
@@ -62,6 +76,9 @@ class Life:
     numbers: dict[str, str]
     """Card numbers by where they were: at the terminals of the traffic, and where they were planted."""
     refused: dict[str, Answer] = field(default_factory=dict)
+    """Whatever was wrong with them; most have a card number where it should not be."""
+    reviewed: dict[str, Any] = field(default_factory=dict)
+    """A payment that waited for a person, and what was said of it."""
     paid: dict[str, Answer] = field(default_factory=dict)
     """Over HTTP, by their payments."""
     plans: list[str] = field(default_factory=list)
@@ -85,11 +102,11 @@ def lived(spark: Spark, broker: Broker, home: Settings, mine: dict[str, str]) ->
     """`mine`: the settings that make the home."""
     numbers: dict[str, str] = {}
     start = datetime.now(UTC) - timedelta(days=DAYS)
-    people.token = lambda number: token(numbers.setdefault(f"terminal {len(numbers)}", number))  # type: ignore[assignment]
+    people.token = lambda number, secret: token(numbers.setdefault(f"terminal {len(numbers)}", number), secret)
     try:
         traffic = Traffic(3, cards=160, shops=60, harm=20)
     finally:
-        people.token = token  # type: ignore[assignment]
+        people.token = token
     made = list(traffic.history(start, DAYS))
     known = [one for one in made if one.fraud and one.payment.at < datetime.now(UTC) - KNOWN_AFTER]
     labels = [one.label(one.payment.at + KNOWN_AFTER) for one in known]
@@ -120,7 +137,8 @@ def lived(spark: Spark, broker: Broker, home: Settings, mine: dict[str, str]) ->
         with run(record, home, spark=spark):
             life.paid["late"] = caller.decide(_asked(life, "late"))  # nobody decides any more
             until(lambda: _rows(client, "decisions") >= len(life.ids), every=0.5, within=300)
-            until(lambda: _rows(client, "labels") >= len(labels), every=0.5, within=100)
+            life.reviewed = _review(caller)
+            until(lambda: _rows(client, "labels") > len(labels), every=0.5, within=100)
             until(lambda: client.features(card).get(card_id=made[-1].payment.card_id)["times_30d"] > 0, every=0.5)
             until(lambda: {one.event.pattern for one in client.read(Act)} == {"guessing", "travel"}, every=0.5)
             until(lambda: profile(client, made[-1].payment) is not None, every=0.5)
@@ -191,9 +209,26 @@ def _plant(caller: Caller, life: Life) -> None:
         refused(f"{verb} by", said | {"by": number(f"{verb} by")}, f"/reviews/paid/{verb}")
     refused("stranger", _asked(life, "no stranger", card_id="card-nobody"))
     refused("query", b"{}", f"/decide?card={number('query')}")
+    for place, wrong in WRONG.items():
+        refused(place, _asked(life, f"no {place}", **wrong))
     life.paid["paid"] = caller.decide(_asked(life, "paid"))
+    refused("paid with other content", _asked(life, "paid", amount="21.00"))
     life.paid["asked"] = caller.decide(_asked(life, "asked"), f"/decide?card={number('query of a payment')}")
     life.paid["headed"] = caller.decide(_asked(life, "headed"), X_Card=number("header"), User_Agent=number("agent"))
+
+
+def _review(caller: Caller) -> dict[str, Any]:
+    """Somebody looks at the payment that has waited for longest, and says that it was a fraud."""
+    until(lambda: _waiting(caller), every=0.5)
+    oldest: dict[str, Any] = _waiting(caller)[0]
+    answer = caller.call("POST", f"/reviews/{oldest['payment_id']}/label", {"fraud": True, "by": "ann"})
+    assert answer.status == 200, answer
+    return oldest
+
+
+def _waiting(caller: Caller) -> Any:
+    answer = caller.call("GET", "/reviews")  # 503 until it is read from the log
+    return answer.body["reviews"] if answer.status == 200 else []
 
 
 def card_number(random: Random) -> str:

@@ -24,11 +24,17 @@ from tests.bank.saying import Said
 SINCE = ("--from", START.isoformat())
 
 
-def row(id: str, amount: str, decision: str) -> dict[str, Any]:
-    return {"payment_id": id, "amount": Decimal(amount), "decision": decision}
+def row(id: str, amount: str, decision: str, *, pin_ok: bool = True) -> dict[str, Any]:
+    return {"payment_id": id, "amount": Decimal(amount), "decision": decision, "pin_ok": pin_ok}
 
 
-ROWS = [row("a", "100", "decline"), row("b", "40", "allow"), row("c", "70", "allow"), row("d", "90", "review")]
+ROWS = [
+    row("a", "100", "decline"),
+    row("b", "40", "allow"),
+    row("c", "70", "allow"),
+    row("d", "90", "review"),
+    row("e", "80", "decline", pin_ok=False),
+]
 
 
 def large(frauds: set[str]) -> Tried:
@@ -40,18 +46,18 @@ def large(frauds: set[str]) -> Tried:
 
 def test_a_rule_is_measured_against_what_became_known() -> None:
     found = large({"a", "b", "c"})
-    assert (found.payments, found.frauds) == (3, 2)
+    assert (found.payments, found.frauds) == (4, 2)
     assert (found.caught, found.new) == (Decimal(170), Decimal(70))  # c was let through
-    assert (found.wrongly, found.newly_wrongly) == (1, 0)  # d was under review anyway
-    assert (found.overlap, found.stopped_anyway) == (0.6667, 0.6667)
+    assert (found.wrongly, found.newly_wrongly) == (1, 0)  # d was under review anyway; e is nobody's payment
+    assert (found.overlap, found.stopped_anyway) == (0.5, 0.75)
     assert (Tried(rule="never").overlap, Tried(rule="never").stopped_anyway) == (0.0, 0.0)
 
 
 def test_the_table_has_a_line_a_rule() -> None:
     assert table([large({"a"}), Tried(rule="as decided")]).splitlines() == [
         "rule        action   payments  frauds  caught  new  wrongly  newly wrongly  overlap  stopped anyway",
-        "large       decline  3         1       100     0    2        1              67%      67%",
-        "as decided           0         0       0       0    0        0              0%       0%",
+        "large       decline         4       1     100    0        2              1      50%             75%",
+        "as decided                  0       0       0    0        0              0       0%              0%",
     ]
 
 
@@ -98,8 +104,8 @@ def counted(rows: list[dict[str, Any]], stopped: Any) -> dict[str, Any]:
         "frauds": sum(row["bad"] for row in taken),
         "caught": str(money([row for row in taken if row["bad"]])),
         "new": str(money([row for row in free if row["bad"]])),
-        "wrongly": sum(not row["bad"] for row in taken),
-        "newly_wrongly": sum(not row["bad"] for row in free),
+        "wrongly": sum(row["pin_ok"] and not row["bad"] for row in taken),
+        "newly_wrongly": sum(row["pin_ok"] and not row["bad"] for row in free),
         "stopped_anyway": round(1 - len(free) / len(taken), 4),
     }
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 import headrace as hr
-from bank.batch import Batch, Flag, Hourly, Recorded, Row, compare
+from bank.batch import Batch, Flag, Hourly, Recorded, Row, compare, stopped_by_the_hour
 from bank.decide import decide
 from bank.decided import Decided
 from bank.record import record
@@ -103,6 +103,13 @@ def test_the_job_takes_each_decision_once_however_late_it_is_recorded(
     with hr.connect(decide, desk) as client:
         client.send(recorded(8, 301))
         takes(Hourly(client, 60 * MINUTE), 1)
+
+
+def test_of_the_days_before_it_stopped_what_it_could_in_their_hours(desk: Settings) -> None:
+    with hr.connect(record, desk), hr.connect(decide, desk) as client:
+        client.send(recorded(1, 3, "decline"), recorded(2, 59), recorded(3, 61, pin_ok=False), recorded(4, 62))
+        stopped_by_the_hour(client)
+        assert [flag.event.payment_id for flag in client.read(Flag)] == ["p4"]
 
 
 def test_the_job_reads_what_record_writes() -> None:

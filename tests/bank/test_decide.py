@@ -111,6 +111,13 @@ def test_a_payment_that_comes_again_is_not_decided_again(t: Any) -> None:
     assert [row.payment_id for row in t.read("payments.twice")] == ["p11"]
 
 
+def test_a_payment_that_comes_an_hour_late_is_set_aside(t: Any) -> None:
+    t.advance("1 min")  # labels, of which there are none, hold the watermark no longer
+    t.send(pay(20, t.time("09:30")))
+    assert [row.payment_id for row in t.read("payments.late")] == ["p20"]
+    assert len(t.read("decisions.raw")) == 12
+
+
 def test_of_a_made_up_life_most_fraud_is_stopped_and_little_else() -> None:
     rows, frauds = lived().rows, lived().frauds
     stopped = {row["payment_id"] for row in rows if row["decision"] != "allow"}

@@ -18,10 +18,11 @@ from bank.backtest import rules_of, trial
 from bank.batch import Recorded, compare
 from bank.decide import decide, vectors
 from bank.decided import Decided
-from bank.events import Act, Payment
+from bank.events import Act, Label, Payment
 from bank.fallback import fallback
+from bank.known import frauds
 from bank.policy import RULES
-from bank.record import customer, record
+from bank.record import customer, record, terminal
 from bank.replay import again, differences, read
 from bank.training import from_lake
 from headrace.base.settings import Settings, load
@@ -33,7 +34,7 @@ from headrace.ops.features import reader
 from headrace.serve.card_numbers import holds_card_number
 from headrace.spark.session import Spark
 from headrace.stack.stack import Addresses
-from tests.bank.living import AGAIN, HALL, PAST, Life, lived, profile
+from tests.bank.living import AGAIN, HALL, PAST, WRONG, Life, lived, profile
 from tests.bank.searching import Places, places
 
 pytestmark = pytest.mark.timeout(1500)  # all of them wait for one life of the bank, on a machine that is busy
@@ -123,6 +124,16 @@ def test_who_asks_what_is_kept_is_told(life: Life) -> None:
     assert all(first[one.event.payment_id].acts_7d > 0 for one in acts)
 
 
+def test_what_a_person_says_of_a_payment_is_known_to_features_and_training(life: Life) -> None:
+    id = life.reviewed["payment_id"]
+    assert read(life.client).decided[id].decision == "review"
+    (label,) = (one.event for one in life.client.read(Label) if one.event.by == "ann")
+    assert (label.payment_id, label.fraud, label.terminal_id) == (id, 1, life.reviewed["terminal_id"])
+    assert id in frauds(life.client.query)
+    at_terminal = life.client.features(terminal).get(terminal_id=label.terminal_id)
+    assert at_terminal["frauds_28d"] >= 1
+
+
 def test_the_service_speaks_without_the_flow(life: Life) -> None:
     """The fallback, over what Redis has."""
     bad = Counter(label.terminal_id for label in life.labels)
@@ -131,7 +142,6 @@ def test_the_service_speaks_without_the_flow(life: Life) -> None:
     payment = next(one for one in quiet if one.terminal_id not in bad)
     speak, now = fallback(vectors)(life.client), datetime.now(UTC)
     usual = msgspec.structs.replace(payment, payment_id="x", at=now, pin_ok=True, amount=hr.money(5))
-    assert speak(usual)["decision"] in ("allow", "review", "decline")
     assert speak(msgspec.structs.replace(usual, pin_ok=False))["reasons"] == ["wrong PIN"]
     stranger: Payment = msgspec.structs.replace(usual, card_id="card-nobody")
     assert speak(stranger)["decision"] == "allow"
@@ -141,15 +151,18 @@ def test_the_service_speaks_without_the_flow(life: Life) -> None:
     assert speak(over)["reasons"] == ["over the limit of a day"]
 
 
-def test_requests_with_card_numbers_are_refused(life: Life) -> None:
+def test_bad_requests_and_those_with_card_numbers_are_refused(life: Life) -> None:
     assert {place: answer.status for place, answer in life.refused.items()} == {
         **dict.fromkeys(["payment_id", "card_id", "customer_id", "terminal_id", "country", "last4", "note"], 422),
-        **dict.fromkeys(["spaced", "amount", "a name", "label by", "snooze by", "stranger"], 422),
+        **dict.fromkeys(["spaced", "amount", "a name", "label by", "snooze by", "stranger", *WRONG], 422),
+        "paid with other content": 409,
         **dict.fromkeys(["path", "label", "snooze"], 404),
         "torn": 400,
         "key": 401,
         "query": 422,
     }
+    codes = {place: life.refused[place].code for place in WRONG}
+    assert Counter(codes.values()) == {"check-failed": 8, "clock-ahead": 1, "too-old": 1, "unknown-key": 1}
     assert all(holds_card_number(life.numbers[place]) for place in life.refused if place in life.numbers)
     assert {id: answer.status for id, answer in life.paid.items()} == dict.fromkeys(life.paid, 200)
     said = repr([*life.refused.values(), *life.paid.values()])

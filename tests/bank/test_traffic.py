@@ -85,7 +85,8 @@ def test_every_card_that_pays_was_given_out() -> None:
 
 
 def test_cards_are_the_services_own_and_no_part_of_the_flow() -> None:
-    assert [(known.column, known.table.name) for known in decide.services[0].known] == [("card_id", "cards")]
+    known = [(known.column, known.table.name) for known in decide.services[0].known]
+    assert known == [("card_id", "cards"), ("customer_id", "customers")]
     assert [topic.compact for topic in decide.topics if topic.name == "cards"] == [True]
     (flow,) = build(decide).flows
     assert "cards" not in flow.topics

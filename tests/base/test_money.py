@@ -25,5 +25,6 @@ def test_b3_what_is_not_exact_money_is_refused(given: object) -> None:
 
 def test_b3_overflow_is_an_error_never_a_wrap() -> None:
     assert money("9999999999999999.99") == Decimal("9999999999999999.99")
-    with pytest.raises(MoneyOverflow):
-        money("10000000000000000.00")
+    for much in ("10000000000000000.00", "1e9999999", "-1e9999999"):  # the last two fit no context of decimal either
+        with pytest.raises(MoneyOverflow):
+            money(much)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 import headrace as hr
 from headrace.base.ids import random_id
@@ -112,6 +114,18 @@ def test_logged_vectors_are_checked(bank: Headrace) -> None:
     told = bank("features", "check", "bank", "card", "--table", "decision_log", "--json").json
     assert (told["rows"], told["missing"], told["exact"], len(told["features"])) == (3, 0, True, 5)
     assert bank("features", "check", "bank", "card", "--table", "nothing").code == 1
+
+
+def test_a_vector_that_is_not_what_the_lake_gives_is_shown(bank: Headrace, tmp_path: Path) -> None:
+    table = str(tmp_path / "lake" / "decision_log")
+    rows = DeltaTable(table).to_pyarrow_table()
+    place, (_, *others) = rows.schema.get_field_index("times_1h"), rows["times_1h"].to_pylist()
+    write_deltalake(table, rows.set_column(place, rows.field(place), pa.array([9, *others])), mode="overwrite")
+    check = ("features", "check", "bank", "card", "--table", "decision_log")
+    said = bank(*check)
+    assert (said.code, "times_1h was 9, and is " in said.err) == (1, True)
+    assert bank(*check, "--json").code == 1
+    assert bank(*check, "--at-least", "66").code == 0
 
 
 def test_the_logged_rows_themselves_may_be_the_source(bank: Headrace, tmp_path: Path) -> None:

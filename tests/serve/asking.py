@@ -67,6 +67,7 @@ def declared(prefix: str, *, cards: bool = False, **how: Any) -> hr.App:
             "alerts": app.topic(f"{prefix}.alerts", partitions=1),
             "label": Label,
             "batch": app.topic(f"{prefix}.batch", partitions=1),
+            "repeats": app.topic(f"{prefix}.twice", partitions=1),
             "known": {"card_id": app.table(Card)} if cards else {},
         }
         | how,

@@ -78,11 +78,14 @@ BAD: list[tuple[str, Any, int, str]] = [
     ("null", payment("b", card_id=None), 422, "wrong-type"),
     ("a third digit", payment("b", amount="1.234"), 422, "wrong-type"),
     ("too much money", payment("b", amount="1" + "0" * 30), 422, "money-overflow"),
+    ("more money than can be computed with", payment("b", amount="1e9999999"), 422, "money-overflow"),
     ("a negative amount", payment("b", amount="-1.00"), 422, "check-failed"),
     ("an absurd amount", payment("b", amount="100000.01"), 422, "check-failed"),
     ("a clock an hour ahead", payment("b", at=rfc3339(NOW + timedelta(hours=1))), 422, "clock-ahead"),
     ("last week", payment("b", at=rfc3339(NOW - timedelta(days=7))), 422, "too-old"),
     ("a time without zone", payment("b", at="2026-11-03T15:00:00"), 422, "wrong-type"),
+    ("a time before all time", payment("b", at="0001-01-01T00:00:00+23:59"), 422, "wrong-type"),
+    ("a time after all time", payment("b", at="9999-12-31T23:59:59-23:59"), 422, "wrong-type"),
     ("a list", [payment("b")], 422, "wrong-type"),
     ("no JSON", b"{", 400, "undecodable"),
     ("nothing", b"", 400, "undecodable"),
@@ -155,6 +158,29 @@ def test_the_same_id_with_other_content_is_refused(desk: Caller) -> None:
     other = desk.decide(asked | {"amount": "13.00"})
     assert (other.status, other.code) == (409, "other-content")
     assert desk.decide(asked).status == 200
+
+
+def test_an_id_that_the_flow_alone_still_knows_is_refused_too(broker: Broker) -> None:
+    """It came longer ago than the service remembers: the flow sets it aside, and does not answer."""
+    service = made(broker, deadline="2 s")
+    assert service.repeats is not None
+    twice = service.repeats.name
+    write(broker, twice, payment("l-0"))  # a new broker takes its time with the first
+
+    def set_aside(row: dict[str, Any]) -> list[dict[str, Any]]:
+        write(broker, twice, row)
+        return []
+
+    with deciding(service, broker, set_aside), serving(service, broker) as desk:
+        for _ in range(2):
+            refused = desk.decide(payment("l-1"))
+            assert (refused.status, refused.code) == (409, "other-content")
+        # one that is answered all the same was written twice by two services: that is no other content
+        write(broker, twice, payment("l-2"))
+        until(lambda: len(on_log(broker, twice)) >= 3)
+        write(broker, service.answer.name, {"payment_id": "l-2", "decision": "allow"})
+        assert until(lambda: (said := desk.decide(payment("l-2"))).status == 200 and said).body["decision"] == "allow"
+    assert on_log(broker, service.degraded.name) == []
 
 
 def test_health_and_metrics(desk: Caller) -> None:

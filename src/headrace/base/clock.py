@@ -47,7 +47,14 @@ def utc(moment: datetime) -> datetime:
             why="Headrace stores instants; a naive time could mean any of them",
             fix="add tzinfo, for example datetime(..., tzinfo=UTC)",
         )
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise BadTime(
+            f"{moment.isoformat()} is no instant in UTC",
+            why="there it falls outside the years 1 to 9999",
+            fix="send the time that is meant",
+        ) from None
 
 
 def micros(moment: datetime) -> int:

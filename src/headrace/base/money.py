@@ -43,7 +43,7 @@ def exact(amount: Decimal) -> Decimal:
     """The same amount with exactly two digits, or an error that says why it cannot have them."""
     if not amount.is_finite():
         raise WrongType(f"{amount} is not money", why="NaN and infinity are no amounts", fix="send a finite amount")
-    if abs(amount) > LIMIT:
+    if amount.copy_abs() > LIMIT:  # abs() would compute, and raise for what no context holds
         raise MoneyOverflow(f"{amount} is too large for money", why=f"money is Decimal(18, 2), at most {LIMIT}")
     cents = amount.quantize(CENT)
     if cents != amount:

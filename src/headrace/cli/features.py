@@ -65,17 +65,19 @@ def check(
     time: Annotated[str, typer.Option(help="Its column of event times; default: as in the event.")] = "",
     id: Annotated[str, typer.Option(help="Its column of ids; default: as in the event.")] = "",
     source: Annotated[str, typer.Option(help="The table that has the source's rows; default: where it is kept.")] = "",
+    at_least: Annotated[float, typer.Option(min=0, max=100, help="So many percent equal, of each feature.")] = 100.0,
     json: Json = False,
 ) -> None:
-    """Compute logged vectors anew from the lake. Says for each feature how many are equal."""
+    """Compute logged vectors anew from the lake. Says for each feature how many are equal; ends with 1 if too few."""
     from headrace.ops import apps
     from headrace.ops import features as found
 
     with found.reader(apps.find(app, ctx.obj), name, ctx.obj, apps.declared(ctx.obj)) as reader:
         checked = reader.check(table, time=time, id=id, source=source)
+    ends = int(any(100 * match.rate < at_least for match in checked.features))
     if json:
         show_one(checked.as_dict(), json=True)
-        return
+        raise typer.Exit(ends)
     show([{"feature": m.feature, "rows": m.rows, "equal": m.equal, "match": f"{m.rate:.4%}"} for m in checked.features],
          json=False)  # fmt: skip
     for match in checked.features:
@@ -84,3 +86,4 @@ def check(
             talk(f"{match.feature} was {one.logged}, and is {one.recomputed}: {row}")
     if checked.missing:
         talk(f"{checked.missing:,} of {checked.rows:,} rows are not in the lake, or not yet; they were not compared")
+    raise typer.Exit(ends)

@@ -237,6 +237,7 @@ class App:
         alerts: Topic | None = None,
         label: type | None = None,
         batch: Topic | None = None,
+        repeats: Topic | None = None,
     ) -> Service:
         """Answers over HTTP (`headrace serve`): `POST /decide` takes an `ask` event, and tells the first row of its id
         that a flow writes to `answer`, or, after `deadline`, what `fallback` says within `spare`, else `default`.
@@ -245,7 +246,8 @@ class App:
         `ahead`, `memory`: how far from now it may be dated; within `memory` the same id gets the same answer. `most`:
         how many may wait at once. `tell`: columns that are told. `alerts`: the topic of rows to show; those decided
         `review` wait there for a `label`, at most `queue` of them. `batch`: the topic of ids that a batch job would
-        have stopped."""
+        have stopped. `repeats`: the topic on which the flow sets events aside whose id it knows from longer ago than
+        `memory`; they are refused, too."""
         from headrace.model.service import service
 
         if not _NAME.fullmatch(name) or name in self._services:
@@ -254,7 +256,7 @@ class App:
         self._services[name] = service(
             name, ask=ask, answer=answer, default=default, deadline=deadline, spare=spare, fallback=fallback,
             checks=checks or {}, known=known or {}, ahead=ahead, memory=memory, most=most, queue=queue, tell=tell,
-            alerts=alerts, label=label, batch=batch,
+            alerts=alerts, label=label, batch=batch, repeats=repeats,
         )  # fmt: skip
         return self._services[name]
 

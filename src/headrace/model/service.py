@@ -65,6 +65,7 @@ class Service:
     alerts: Topic | None
     label: EventType | None
     batch: Topic | None
+    repeats: Topic | None
     where: Where | None = None
 
     @property
@@ -85,8 +86,7 @@ class Service:
             found += [self.alerts, self.notes]
         if self.label is not None:
             found.append(Topic(name=self.label.topic))
-        if self.batch is not None:
-            found.append(self.batch)
+        found += [topic for topic in (self.batch, self.repeats) if topic is not None]
         tables = dict.fromkeys(one.table for one in self.known)
         return (*found, *(Topic(name=table.event.topic, compact=True, lag=table.history) for table in tables))
 
@@ -110,6 +110,7 @@ def service(
     alerts: Topic | None,
     label: type | None,
     batch: Topic | None,
+    repeats: Topic | None,
 ) -> Service:
     """Reads and checks what `app.service` was given."""
     place, event = here(), event_type(ask)
@@ -153,6 +154,7 @@ def service(
         alerts=alerts,
         label=None if label is None else _label(event_type(label), event, alerts, place),
         batch=batch,
+        repeats=repeats,
         where=place,
     )
 

@@ -22,7 +22,7 @@ from headrace.serve import LOGGER
 from headrace.serve.figures import Figures
 from headrace.serve.hearing import Hearing, content_of
 from headrace.serve.known import Known
-from headrace.serve.memory import Case, Memory, Row, told_of
+from headrace.serve.memory import Case, Memory, Row, came_before, told_of
 from headrace.serve.reading import Reading
 
 Speak = Callable[[Any], Answer]
@@ -137,6 +137,8 @@ class Desk:
                 await asyncio.shield(case.outcome)  # somebody asked the same a moment ago
             elif not case.told:
                 await self._settle(case, event, record[0])
+            if not case.told:
+                raise came_before()
             clock.answered = perf_counter()
         finally:
             self.figures.in_flight -= 1
@@ -158,13 +160,15 @@ class Desk:
             raise
 
     async def _settle(self, case: Case, event: Any, key: bytes | None) -> None:
-        """Waits until something is to be told: what the flow says, or after the deadline somebody else."""
+        """Waits until something is to be told: what the flow says, or after the deadline somebody else. Nothing, if the
+        flow says that the id came before: not sooner, since of what two services wrote at once one is answered."""
         case.outcome, case.first = self._loop.create_future(), self._loop.create_future()
         try:
             async with asyncio.timeout(self.service.deadline.total_seconds()):
                 await case.first
         except TimeoutError:
-            await self._speak_instead(case, event, key)
+            if not case.repeated:
+                await self._speak_instead(case, event, key)
         finally:
             case.outcome.set_result(None)
             case.first = case.outcome = None

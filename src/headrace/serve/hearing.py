@@ -1,4 +1,5 @@
-"""What the desk hears from the log: answers at once; events and degraded answers of any desk when there is time."""
+"""What the desk hears from the log: what the flow says at once; events and degraded answers of any desk when there is
+time."""
 
 from __future__ import annotations
 
@@ -40,6 +41,7 @@ class Hearing:
         """Reads what there is since then, and goes on. What was answered before is remembered, not counted."""
         self._loop, service = asyncio.get_running_loop(), self._service
         answers, others = [service.answer.name], [service.ask.topic, service.degraded.name]
+        answers += [] if service.repeats is None else [service.repeats.name]
         reader = await asyncio.to_thread(Arrivals, broker, answers, self._take_answers, since=since)
         self._readers.append(reader)  # one by one: whoever ends it in between closes those that are there
         reader = await asyncio.to_thread(Arrivals, broker, others, self._take_others, since=since, patient=True)
@@ -57,8 +59,12 @@ class Hearing:
         return all(reader.alive for reader in self._readers)
 
     def _take_answers(self, messages: list[Any]) -> None:
-        rows = self._read(messages, lambda message: msgspec.json.decode(message.value()))
+        said = [message for message in messages if message.topic() == self._service.answer.name]
+        rows = self._read(said, lambda message: msgspec.json.decode(message.value()))
         self._loop.call_soon_threadsafe(self._answers, rows)
+        if len(said) < len(messages):
+            repeats = [message for message in messages if message.topic() != self._service.answer.name]
+            self._loop.call_soon_threadsafe(self._repeats, self._read(repeats, lambda _: None))
 
     def _take_others(self, messages: list[Any]) -> None:
         asked = [message for message in messages if message.topic() == self._service.ask.topic]
@@ -94,6 +100,10 @@ class Hearing:
             case = self._memory.case(id, monotonic())
             if not case.degraded and case.outcome is None:
                 case.degraded, case.told = True, msgspec.json.encode(told_of(row, (*self._service.tell, *_MORE)))
+
+    def _repeats(self, found: list[tuple[str, None]]) -> None:
+        for id, _ in found:
+            self._memory.repeated(id, monotonic())
 
     def _answers(self, found: list[tuple[str, Row]]) -> None:
         for id, row in found:

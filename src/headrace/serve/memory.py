@@ -34,6 +34,8 @@ class Case:
     told: bytes = b""
     """The answer that was told, or would be, as JSON."""
     degraded: bool = False
+    repeated: bool = False
+    """The flow set the event aside: it knows the id from longer ago than we do."""
     first: Future[Row] | None = None
     """The flow's first answer, while somebody waits for it."""
     outcome: Future[None] | None = None
@@ -63,11 +65,7 @@ class Memory:
         """The case of an event, not yet kept if it is a new one; another event of the same id is refused."""
         case = self._cases.get(id) or Case()
         if case.content and case.content != content:
-            raise OtherContent(
-                "this id came before, with other values",
-                why="an id names one event; the first stands, and nothing was changed",
-                fix="use a new id for a new event, or send the same values again",
-            )
+            raise came_before()
         return case
 
     def keep(self, id: str, case: Case, content: bytes, now: float) -> None:
@@ -81,6 +79,10 @@ class Memory:
         case = self.case(id, now)
         case.content = case.content or content
         case.recorded = True
+
+    def repeated(self, id: str, now: float) -> None:
+        """The flow will not answer about it."""
+        self.case(id, now).repeated = True
 
     def answered(self, id: str, row: Row, tell: tuple[str, ...], now: float) -> Twin | None:
         """The flow has said something; None if it is the first that it says of this id."""
@@ -106,6 +108,14 @@ class Memory:
     def _forget(self, now: float) -> None:
         while self._order and now - self._order[0][0] > self._keep:
             del self._cases[self._order.popleft()[1]]
+
+
+def came_before() -> OtherContent:
+    return OtherContent(
+        "this id came before, with other values",
+        why="an id names one event; the first stands, and nothing was changed",
+        fix="use a new id for a new event, or send the same values again",
+    )
 
 
 def seen_of(row: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from headrace.base.errors import (
     CardNumber,
     CheckFailed,
     ClockAhead,
+    DoesNotFit,
     NotJson,
     TooDeep,
     TooOld,
@@ -82,8 +83,12 @@ class Reading:
                 raise unknown_field(self._service.ask, name)
         event = self.codec.decode(body)  # from the body itself: 12.10 has gone through no float
         for holds, check in self._checks:
-            if holds(event) is not True:
-                raise CheckFailed(check.says, why=f"not so: {check.condition}")
+            try:
+                so, why = holds(event) is True, f"not so: {check.condition}"
+            except DoesNotFit as broken:
+                so, why = False, broken.what
+            if not so:
+                raise CheckFailed(check.says, why=why)
         self._check_time(getattr(event, self._service.ask.time))
         return event
 
@@ -99,7 +104,8 @@ class Reading:
             raise TooOld(
                 f"{ask.name}.{ask.time} is too long ago to decide on it now",
                 why=f"here it is {rfc3339(now)}; answers are remembered for {show(self._service.memory)}",
-                fix=f"nobody waits for it any more: send it to the topic {ask.topic} instead",
+                fix=f"nobody waits for it any more; for the record it can be sent to the topic {ask.topic}, where the "
+                "flow takes it, or sets it aside if it is too late for that",
             )
 
 
