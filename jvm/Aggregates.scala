@@ -96,7 +96,7 @@ final class First(at: Int, of: Kind, sign: Int) extends Algebra[Ordered](at) {
   }
 
   def merge(into: Ordered, other: Ordered): Unit =
-    if (other.order != null && (into.order == null || other.order.compare(into.order) * sign < 0)) {
+    if (other.order != null && (into.order == null || other.order.compare(into.order) * sign < tie)) {
       into.order = other.order
       into.value = other.value
     }

@@ -5,17 +5,23 @@ package headrace
 import java.nio.channels.FileChannel
 import java.nio.file.Path
 import java.nio.file.StandardOpenOption.{CREATE, WRITE}
+import java.time.Duration
 
 import scala.collection.mutable
 
 object Fence {
+  private val Lingers = Duration.ofSeconds(10)
   private val held = mutable.Map.empty[String, FileChannel]
 
   /** Taken by nobody else: Python has the checkpoint. */
   def take(file: String): Unit = synchronized {
     require(!held.contains(file), s"$file is ours already") // to close it once more would let go of it
     val channel = FileChannel.open(Path.of(file), CREATE, WRITE)
-    if (channel.tryLock() == null) { channel.close(); throw new IllegalStateException(s"$file is locked") }
+    val till = System.nanoTime + Lingers.toNanos // a JVM whose Python was killed may take it, and notice that then
+    while (channel.tryLock() == null) {
+      if (System.nanoTime > till) { channel.close(); throw new LogTrouble("checkpoint-in-use", s"another JVM holds $file") }
+      Thread.sleep(50)
+    }
     held.put(file, channel)
   }
 

@@ -68,10 +68,11 @@ class LogReader(spec: LogSpec, run: String, share: Share, learned: Learned) exte
   override def nextWithTimeout(ms: java.lang.Long): RecordStatus = {
     failed = true
     var now = System.currentTimeMillis
-    val till = now + ms
+    val till = System.nanoTime + ms * 1000000 // the clock may be set back meanwhile
+    def left = (till - System.nanoTime) / 1000000
     var more = true
-    while (more && now < till && !isOver(now)) {
-      val found = log.next(ends, math.min(till - now, patience(now)))
+    while (more && left > 0 && !isOver(now)) {
+      val found = log.next(ends, math.max(0, math.min(left, patience(now))))
       now = System.currentTimeMillis
       if (math.abs(now - kept) >= Ending.Often / 2 && log.caughtUp) { kept = now; ending.foreach(_.keepsUp(share.task, now)) }
       if (found) {

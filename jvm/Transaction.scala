@@ -194,13 +194,14 @@ class Transaction(spec: SinkSpec, query: String, val run: String, val files: Opt
 
   private def taken = new LogTrouble("fenced", s"another driver has taken over ${spec.id}")
 
-  /** The broker takes nothing more from this producer: someone else has the flow, or the transaction was too slow. */
+  /** The broker takes nothing more from this producer: someone else has the flow, or the transaction was too slow. Or the
+    * broker does not know of the transaction: seen once, of the first of a flow, on a busy machine. */
   private def lost(e: Throwable): LogTrouble = {
     val another = Try(commits.read()).toOption.flatMap(_.get(owner)).exists(_.run != run)
+    val unknown = LogTrouble.causes(e).exists(_.isInstanceOf[InvalidTxnStateException])
+    val why = if (unknown) "it does not know of it any more" else s"it was open for more than ${Timeout.toMinutes} minutes"
     val found =
-      if (another) taken
-      else new LogTrouble("transaction-expired",
-        s"the broker gave up a transaction of ${spec.id}: it was open for more than ${Timeout.toMinutes} minutes")
+      if (another) taken else new LogTrouble("transaction-expired", s"the broker gave up a transaction of ${spec.id}: $why")
     found.initCause(e)
     found
   }

@@ -33,6 +33,7 @@ from tests.base.weighing import weight
 from tests.spark.driving import Driver, driver, jvm_of
 from tests.spark.flowing import short_batches, until, visit_on
 from tests.spark.test_restart import write_app
+from tests.stack.pausing import standing_still
 
 APP = """
 site = hr.App("{topic}")
@@ -163,16 +164,16 @@ class Up:
         """It is the tests' to end."""
 
 
-def test_what_it_compiled_ahead_is_what_it_runs(
-    spark: Spark, broker: Broker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_it_compiled_ahead_is_what_it_runs_though_the_broker_be_away_for_a_moment(
+    spark: Spark, broker: Broker, settings: Settings, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given both places taken, and a driver that stands by
-    settings = load({"home": str(tmp_path), "kafka.bootstrap": broker.bootstrap}, root=tmp_path, env={})
+    mine = load({"home": str(tmp_path), "kafka.bootstrap": broker.bootstrap}, root=tmp_path, env={})
     ensure(broker, Topic(name=topic, partitions=1))
     app = hr.App(topic)
     app.stream(visit_on(topic), disorder="1 min").dedup("visit", within="1 h").to(app.topic(f"{topic}-once"))
     plan, told, compiled = build(app), list[str](), list[str]()
-    places = [free_place(plan, settings, (twin,)) for twin in (1, 2)]
+    places = [free_place(plan, mine, (twin,)) for twin in (1, 2)]
     (log := tmp_path / "spark.log").touch()
     up = Up(replace(spark, log=log), SimpleNamespace(process=SimpleNamespace(pid=os.getpid())))
     monkeypatch.setattr("headrace.ops.standby.begin", lambda *_, **__: up)
@@ -180,15 +181,15 @@ def test_what_it_compiled_ahead_is_what_it_runs(
     compiling = query._records
     monkeypatch.setattr(query, "_records", lambda spark, job: compiled.append(str(job.twin)) or compiling(spark, job))  # type: ignore[func-returns-value]
     with ThreadPoolExecutor() as threads, short_batches(spark):
-        taking = threads.submit(
-            stand_by, app, settings, mode="realtime", twins=2, interval="6 s", usual=0, say=told.append
-        )
+        taking = threads.submit(stand_by, app, mine, mode="realtime", twins=2, interval="6 s", usual=0, say=told.append)
         until(lambda: taking.done() or any("stands by for" in line for line in told))
         assert compiled == ["1", "2"]
 
-        # when the second place is free
+        # when the second place is free, and the broker away for a moment
         assert places[1] is not None
-        places[1].give_back()
+        with standing_still(settings):
+            places[1].give_back()
+            until(lambda: taking.done() or any("cannot begin yet" in line for line in told))
         running = taking.result()
         running.owns_spark = False
         with running:

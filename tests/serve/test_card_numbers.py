@@ -6,6 +6,7 @@ import random
 import sys
 from types import FrameType
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -43,6 +44,8 @@ from headrace.serve.card_numbers import holds_card_number, worth_a_look
         "\uff14\uff11\uff11\uff11" + 3 * "\uff11\uff11\uff11\uff11",
         "\u0664" + 15 * "\u0661",  # Arabic
         "3782.822463.10005",
+        "0f8fad5b-d9cb-469f-a165-70867728950e 4111-1111-1111-1111",
+        "4111-1111-1111-1111-0f8fad5b-d9cb-469f-a165-70867728950e",
         "ref 2026.4111.1111.1111.1111.123",
         "4111" + 12 * " " + "1111" + 9 * " " + "11111111",
         "4111" + 12 * "." + "1111" + 9 * "/" + "11111111",
@@ -134,3 +137,11 @@ def test_sums_from_the_beginning_say_what_luhn_says() -> None:
         assert holds_card_number(digits) is right
         if right:
             assert holds_card_number(f"x 12 {digits[:5]} {digits[5:]}")
+
+
+def test_a_uuid_is_none_whatever_its_digits() -> None:
+    chance = random.Random(4)
+    ids = [str(UUID(int=chance.getrandbits(128), version=4)) for _ in range(20_000)]
+    assert not any(map(holds_card_number, ids))
+    assert not any(map(holds_card_number, (f"pay-{id.upper()}" for id in ids)))
+    assert any(map(holds_card_number, (id.replace("-", " ") for id in ids)))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,9 +18,9 @@ from headrace.base.settings import Settings
 from headrace.log.broker import Broker
 from headrace.log.prompt import PromptProducer
 from headrace.serve.desk import Desk
-from headrace.stack import stack as embedded
 from tests.log.paying import until
 from tests.serve.asking import give_out, made, on_log, payment, serving
+from tests.stack.pausing import standing_still
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,18 +29,6 @@ class Narrow(Broker):
 
     def producer(self, extra: Mapping[str, Any]) -> Producer:
         return Broker.producer(self, {**extra, "message.max.bytes": 1_000})
-
-
-@contextmanager
-def standing_still(settings: Settings) -> Iterator[None]:
-    """The broker says nothing for a while."""
-    kafka = next(part.pid for part in embedded.status(settings.home) if part.name == "kafka")
-    assert kafka is not None
-    os.kill(kafka, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(kafka, signal.SIGCONT)
 
 
 def test_while_the_broker_stands_still_answers_go_on_and_events_are_written_later(

@@ -138,8 +138,11 @@ def test_a_chunked_body_without_length_has_the_same_limit(desk: Caller) -> None:
 )
 def test_wrong_doors(call: Any, status: int, code: str, desk: Caller) -> None:
     method, path, body, headers = call
+    counted = f'headrace_requests_total{{code="{status}"}}'
+    before = desk.metric(counted)
     answer = desk.call(method, path, body, **headers)
     assert (answer.status, answer.code) == (status, code)
+    assert desk.metric(counted) == before + 1
 
 
 def test_the_same_payment_again_gets_the_same_answer_and_is_written_once(

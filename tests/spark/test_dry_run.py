@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 import headrace as hr
+from headrace.base.settings import load
 from headrace.log.broker import Broker
+from headrace.ops.run import job_of
 from headrace.plan.modes import Mode
+from headrace.plan.plan import build
 from headrace.spark.dry_run import dry_run
 from headrace.spark.query import prepare
 from headrace.spark.session import Spark
@@ -21,6 +24,16 @@ from tests.spark.flowing import Flowing, running, short_batches, until, visit_on
 def visits_of(event: Any, count: int) -> list[Any]:
     now = datetime.now(UTC)
     return [event(f"v{n}", f"p{n % 3}", now + timedelta(milliseconds=n), n) for n in range(count)]
+
+
+def page_on(topic: str) -> Any:
+    @hr.event(topic=topic, key="page", time="at")
+    class Page:
+        page: str
+        owner: str
+        at: datetime
+
+    return Page
 
 
 def site(topic: str, event: Any) -> hr.App:
@@ -59,6 +72,31 @@ def test_a_dry_run_reads_the_log_and_leaves_nothing(
     assert not folder.exists()
     assert not flowing.checkpoint.folder.exists()
     assert counted() == before
+
+
+def test_rows_of_tables_that_are_loaded_are_not_what_it_waits_for(
+    spark: Spark, broker: Broker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("PACE", timedelta(seconds=2)), ("ENOUGH", 1), ("MOST", 9)):
+        monkeypatch.setattr(f"headrace.spark.dry_run.{name}", value)
+    page, event, app = page_on(f"{topic}-pages"), visit_on(topic), hr.App(topic)
+    told = app.stream(event, disorder="1 min").enrich(app.table(page), on="page", prefix="page_")
+    told.to(app.topic(f"{topic}-told", partitions=1), key="page")
+    mine = load({"home": str(tmp_path), "kafka.bootstrap": broker.bootstrap}, root=tmp_path, env={})
+    with hr.connect(app, mine) as client:
+        client.send(*(page(f"p{n}", "ann", datetime.now(UTC)) for n in range(50)), *visits_of(event, 9))
+    plan, seen = build(app), dict[int, int]()
+    job = job_of(plan, plan.flows[0], mine, "realtime", pace=timedelta(seconds=2))
+
+    def over() -> bool:
+        for query in spark.session.streams.active:
+            seen.update((one["batchId"], one["numInputRows"]) for one in query.recentProgress)
+        return False
+
+    with short_batches(spark):
+        assert dry_run(spark, job, tmp_path / "dry", over) is None
+
+    assert sum(seen.values()) == 50 + 9
 
 
 def test_a_dry_run_that_fails_says_why_and_leaves_nothing(

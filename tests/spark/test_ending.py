@@ -19,6 +19,8 @@ DAY = datetime(2026, 11, 3, 10, tzinfo=UTC)
 EVERY = 60_000
 NOW = 1_000 * EVERY + 20_000
 END = 1_001 * EVERY
+AWAY = 60_000
+"""How old a word is by which a twin says that it is away."""
 
 
 @pytest.fixture
@@ -77,10 +79,28 @@ def test_while_the_other_is_away_the_end_is_put_off_until_it_is_back(spark: Spar
 def test_it_is_put_off_by_an_interval_at_most(spark: Spark, folders: tuple[Path, Path]) -> None:
     one, two = folders
     interval = ending(spark, one)
-    said(two, 0)
+    said(two, END - EVERY)
 
     assert not any(interval.isOver(now) for now in range(END, END + EVERY, 500))
     assert interval.isOver(END + EVERY)
+
+
+def test_a_twin_that_is_away_for_long_is_not_waited_for(spark: Spark, folders: tuple[Path, Path]) -> None:
+    one, two = folders
+    interval = ending(spark, one)
+    said(two, END - 3 * EVERY - AWAY)  # killed, and nobody has begun it again
+
+    assert interval.isOver(END)
+
+
+def test_a_twin_that_begins_is_away_and_one_that_goes_on_is_not(spark: Spark, folders: tuple[Path, Path]) -> None:
+    one, two = folders
+    said(one, NOW - 500)
+    said(two, NOW - 10 * EVERY)
+    for answering in folders:
+        ending(spark, answering)
+
+    assert [when(one), when(two)] == [NOW - 500, NOW - AWAY]
 
 
 def test_all_tasks_end_if_one_does(spark: Spark, folders: tuple[Path, Path]) -> None:
@@ -89,8 +109,7 @@ def test_all_tasks_end_if_one_does(spark: Spark, folders: tuple[Path, Path]) -> 
     said(two, END)
 
     assert interval.isOver(END)
-    two.unlink()
-    said(two, 0)
+    said(two, END - EVERY)
     assert interval.isOver(END + 1)
 
 
@@ -108,10 +127,10 @@ def test_it_answers_once_all_its_tasks_have_kept_up_for_a_while(spark: Spark, fo
     one, _ = folders
     interval = ending(spark, one)
     keeps_up(interval, NOW, NOW + 10_000, tasks=(0,))  # the other has not come to the end of the log
-    assert not one.exists()
+    assert when(one) == NOW - AWAY
 
     keeps_up(interval, NOW + 10_250, NOW + 15_000)
-    assert not one.exists()
+    assert when(one) == NOW - AWAY
     keeps_up(interval, NOW + 15_250, NOW + 15_750)
     assert NOW + 15_000 <= when(one) <= NOW + 15_750
 
@@ -136,7 +155,7 @@ def test_at_its_end_it_says_that_it_is_away(spark: Spark, folders: tuple[Path, P
 
     assert interval.isOver(END)
     keeps_up(interval, END, END + 250)
-    assert when(one) == 0
+    assert when(one) == END - AWAY
 
 
 def test_r5_an_interval_goes_on_while_its_twin_is_away(
@@ -152,7 +171,7 @@ def test_r5_an_interval_goes_on_while_its_twin_is_away(
     with short_batches(spark), running(flowing, f"{every} s") as run:
         flowing.send(event("v1", "p", DAY, 1))
         until(lambda: run.snapshot.batch >= 0, every=0.1)  # an interval has ended
-        said(other, 0)
+        said(other, int(time() * 1000) - 10_000)
         batch, end = run.snapshot.batch, (time() // every + 1) * every
         until(lambda: time() > end + 1, every=0.1)
         flowing.send(event("v2", "p", DAY + timedelta(seconds=1), 1))

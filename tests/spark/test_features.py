@@ -113,6 +113,7 @@ def test_fe12_windows_in_tiles_live_with_a_stop_equal_the_reference(
         app.features("card", key="card_id", source=payments, ttl="1 d", lateness="20 min", once="payment_id")
         .over("1 h", "12 h", "1 d", tiles=True, spent=hr.sum("amount"), times=hr.count(), most=hr.max("amount * 2"))
         .over("2 h", tiles=True, risk=hr.avg("risk"), spread=hr.stddev("risk"), places=hr.distinct("country"))
+        .over("2 h", "12 h", tiles=True, begun=hr.first("amount"), ended=hr.last("country"))
         .over("2 h", exact=hr.sum("amount"), mean=hr.avg("risk"))
         .over("6 h", of=labels, tiles=True, frauds=hr.sum("fraud"), weight=hr.avg("weight"))
         .last("country")

@@ -139,11 +139,12 @@ def test_r5_fe12_windows_in_tiles_are_told_as_rows_arrive_and_equal_those_of_the
     visits = app.stream(event, disorder="30 min")
     page = app.features("page", key="page", source=visits, ttl="12 h", lateness="0 s")
     page = page.over(
-        "1 h", "12 h", tiles=True, spent=hr.sum("spent"), times=hr.count(), least=hr.min("spent % 7")
-    ).seen()
+        "1 h", "12 h", tiles=True, spent=hr.sum("spent"), times=hr.count(), least=hr.min("spent % 7"),
+        begun=hr.first("visit"), ended=hr.last("visit"),
+    ).seen()  # fmt: skip
     page.vectors.to(app.topic(f"{topic}-told", partitions=1))
     flowing = Flowing(spark, broker, tmp_path, app)
-    back = (0, 0, 7, 0, 25, 2)  # minutes that a row is older than the clock of its sender
+    back = (0, 0, 7, 0, 25, 22)  # minutes that a row is older than the clock of its sender; some are of one time
     rows = [event(f"v{n}", f"p{n % 2}", DAY + timedelta(minutes=11 * n - back[n % 6]), n) for n in range(80)]
     told = lambda: flowing.rows(f"{topic}-told")  # noqa: E731
 

@@ -58,7 +58,7 @@ def run(
     found, watch = apps.find(name, ctx.obj), Watch(json)
     begin = partial(stand_by, usual=usual) if standby else partial(start, fresh=fresh)
     try:
-        with begin(
+        begun = begin(
             found,
             ctx.obj,
             mode="realtime" if realtime else "live",
@@ -67,13 +67,15 @@ def run(
             interval=interval,
             say=talk,
             tell=watch.take,
-        ) as running:
-            talk(f"{found.name} runs; Ctrl-C stops it")
-            _until_interrupted(running)
+        )
     except KeyboardInterrupt:
         if not standby:  # who waits for its turn is stopped like who runs
             raise
         talk("stopping")
+        return
+    with begun as running:
+        talk(f"{found.name} runs; Ctrl-C stops it")
+        _until_interrupted(running)
     watch.close()
 
 

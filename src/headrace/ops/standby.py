@@ -11,18 +11,20 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic, time
 
 import psutil
 
-from headrace.base.errors import CheckpointInUse
+from headrace.base.errors import CheckpointInUse, HeadraceError
 from headrace.base.patience import CATCHING_UP, STANDING_BY, patience, yield_by
 from headrace.base.settings import Settings
 from headrace.model.app import App
 from headrace.observe.snapshot import twin_name
-from headrace.ops.run import PROFILE, AppRun, Say, Tell, copies_of, jobs_of, run
+from headrace.ops import endpoints
+from headrace.ops.run import PROFILE, AppRun, Say, Tell, copies_of, jobs_of, make_topics, run
 from headrace.plan.modes import Mode
 from headrace.plan.plan import Plan, build
 from headrace.spark.checkpoint import Checkpoint, Held
@@ -33,7 +35,9 @@ from headrace.spark.query import forget, prepare
 from headrace.spark.session import Coming, Spark, begin, scratch
 from headrace.spark.trouble import translate
 
-_LOOK = 0.1
+_LOOK, _AGAIN = 0.1, 2.0
+"""Seconds: how often one looks for a place, and when it tries again to begin there."""
+_ENVIRONMENT = 3  # the exit code of what is away, and may come back
 _OFTEN = timedelta(seconds=0.2)
 _YIELDS, _LATELY = 180.0, 5.0
 """Seconds: how long it yields at most, and how old a word of other twins may be."""
@@ -80,41 +84,56 @@ def stand_by(
     tell: Tell = lambda _: None,
 ) -> AppRun:
     """Runs an app, or one of its twins, as soon as nobody else does; arguments are as in `run`. While it waits it
-    yields to all others; `usual`: by how much later, if it does so already."""
+    yields to all others; `usual`: by how much later, if it does so already. If a broker or a store is away when its
+    turn comes, it tries again: those that run go on, too."""
     places, plan = copies_of(twins, twin, mode), build(app)
     usual = patience() if usual is None else usual
     jobs = jobs_of(plan, settings, mode, places, interval)  # raises now what a start would, not when one is waited for
     for job in jobs:
         job.checkpoint.check_plan(job.flow)
+    start = partial(run, app, settings, mode=mode, interval=interval, say=say, tell=tell)
     with ExitStack() as undo:
         undo.callback(yield_by, os.getpid(), usual)
-        spark, place = None, free_place(plan, settings, places)
+        place, spark = free_place(plan, settings, places), None
         if place is None:
             yield_by(os.getpid(), STANDING_BY)
+            make_topics(endpoints.broker(settings), plan, app.topics, say)
             _forget_logs(settings.home / "logs", plan.app)
             coming = begin(settings, profile=PROFILE[mode], app_name=_waiting(plan.app, os.getpid()), tell=say)
             undo.callback(coming.give_up)
             yield_by(coming.launched.process.pid, STANDING_BY)
             spark, place = _warm(plan, jobs, settings, places, coming, say)
             undo.callback(spark.stop)
-        undo.callback(place.give_back)
-        others = [job for job in jobs if job.twin != place.twin]
-        if spark is not None:
-            spark = spark.renamed(twin_name(plan.app, place.twin))
-            for job in others:
-                forget(spark, job)
-            say(f"takes the place of {twin_name(plan.app, place.twin)}")
-        answering = [job.checkpoint for job in others]
-        sooner = [job.checkpoint for job in others if job.twin < place.twin]
-        _yield(spark, max(usual, CATCHING_UP) if _answered(answering) or _begun(sooner) else usual)
-        one = place.twin if mode == "realtime" else None
-        running = run(
-            app, settings, mode=mode, twin=one, interval=interval, spark=spark, held=place.held, say=say, tell=tell
-        )
+        running = None
+        while running is None:
+            if spark is not None:
+                spark = _in_place(spark, plan, jobs, place, say)
+            others = [job.checkpoint for job in jobs if job.twin != place.twin]
+            sooner = [job.checkpoint for job in jobs if job.twin < place.twin]
+            _yield(spark, max(usual, CATCHING_UP) if _answered(others) or _begun(sooner) else usual)
+            try:
+                running = start(twin=place.twin if mode == "realtime" else None, spark=spark, held=place.held)
+            except BaseException as trouble:
+                place.give_back()
+                if spark is None or not isinstance(trouble, HeadraceError) or trouble.exit_code != _ENVIRONMENT:
+                    raise
+                say(f"cannot begin yet: {trouble.what}")
+                Event().wait(_AGAIN)
+                place = _awaited(spark, plan, settings, places)
         running.owns_spark = True
-        Thread(target=_yield_to, args=(answering, sooner, running, usual), daemon=True).start()
+        Thread(target=_yield_to, args=(others, sooner, running, usual), daemon=True).start()
         undo.pop_all()
     return running
+
+
+def _in_place(spark: Spark, plan: Plan, jobs: Sequence[Job], place: Place, say: Say) -> Spark:
+    """As that of the twin; what was compiled ahead for others is theirs."""
+    for job in jobs:
+        if job.twin != place.twin:
+            forget(spark, job)
+    name = twin_name(plan.app, place.twin)
+    say(f"takes the place of {name}")
+    return spark.renamed(name)
 
 
 def _yield_to(others: Sequence[Checkpoint], sooner: Sequence[Checkpoint], running: AppRun, usual: int) -> None:
@@ -158,9 +177,7 @@ def _warm(
     found: list[Place] = []
 
     def free() -> bool:
-        if not spark.gateway.alive:  # it would take a place that it cannot fill
-            raise translate(JvmEnded(), spark.log, alive=False)
-        if not found and (place := free_place(plan, settings, twins)) is not None:
+        if not found and (place := _free(spark, plan, settings, twins)) is not None:
             undo.callback(place.give_back)
             found.append(place)
         return bool(found)
@@ -178,10 +195,22 @@ def _warm(
                 prepare(spark, job)
         if not free():
             say(f"stands by for {' or '.join(twin_name(plan.app, twin) for twin in twins)}")
-        while not free():
-            Event().wait(_LOOK)
+            found.append(_awaited(spark, plan, settings, twins))
         undo.pop_all()
     return spark, found[0]
+
+
+def _awaited(spark: Spark, plan: Plan, settings: Settings, twins: Sequence[int]) -> Place:
+    while (place := _free(spark, plan, settings, twins)) is None:
+        Event().wait(_LOOK)
+    return place
+
+
+def _free(spark: Spark, plan: Plan, settings: Settings, twins: Sequence[int]) -> Place | None:
+    """A free place, for a Spark that runs: another would take one that it cannot fill."""
+    if not spark.gateway.alive:
+        raise translate(JvmEnded(), spark.log, alive=False)
+    return free_place(plan, settings, twins)
 
 
 def _waiting(app: str, pid: int | str) -> str:

@@ -122,7 +122,7 @@ def _step(flow: Flow, step: Step) -> list[str]:
         said.append(_row("", words))
     if isinstance(step.node, declared.Pattern):
         words = "in real time rows have their turn as they arrive (rule P1); never and timeouts come at the end of an "
-        said.append(_row("", words + "interval, up to two intervals late (rule R5)"))
+        said.append(_row("", words + "interval, up to two intervals late, four while a twin is away (rule R5)"))
     if isinstance(step.node, declared.Aggregated):
         words = "counts every result of {}, those that replace another too: docs/windows.md"
         said += [_row("", words.format(window)) for window in _revised(flow, step)]

@@ -13,6 +13,8 @@ _GROUPS = re.compile(r"\d+(?:[\W_]+\d+)*")
 """Digits, and signs between them."""
 _SPACED = re.compile(r"[\s\-\u00ad\u200b-\u200d\u2010-\u2015\u2060\u2212\ufe58\ufe63\uff0d\ufeff]+")
 """Spaces and dashes, those that nobody sees too: they stand between digits of any grouping."""
+_UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\b", re.IGNORECASE)
+"""Ids of events are often such; one in seven hundred would be taken for a card's number."""
 _WHOLE = 4
 """So many digits at least have the groups of a card, the last one aside. Where other signs stand between them, that
 tells cards from coordinates, times and addresses."""
@@ -43,7 +45,7 @@ def holds_card_number(value: Any) -> bool:
     """
     match value:
         case str():
-            return any(map(_in_groups, _GROUPS.findall(value)))
+            return any(map(_in_groups, _GROUPS.findall(_UUID.sub("id", value) if "-" in value else value)))
         case bool() | None:
             return False
         case int():

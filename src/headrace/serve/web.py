@@ -68,7 +68,7 @@ class Web:
                 Route("/", self._page),
                 Mount("/static", StaticFiles(directory=STATIC)),
             ],
-            exception_handlers={HTTPException: _unrouted},
+            exception_handlers={HTTPException: self._unrouted},
         )
 
     def _told(self, endpoint: Endpoint) -> Endpoint:
@@ -158,6 +158,14 @@ class Web:
     async def _metrics(self, request: Request) -> Response:
         return Response(self._desk.figures.prometheus(), media_type="text/plain; version=0.0.4")
 
+    async def _unrouted(self, request: Request, unrouted: Exception) -> Response:
+        assert isinstance(unrouted, HTTPException)
+        self._desk.figures.requests[unrouted.status_code] += 1
+        if unrouted.status_code == 405:
+            allowed = (unrouted.headers or {}).get("Allow", "")
+            return refusal(MethodRefused("this path is for another method", fix=f"use {allowed}"))
+        return refusal(NotFound("there is nothing at this path", fix="docs/serving.md lists them"))
+
     async def _page(self, request: Request) -> Response:
         return FileResponse(STATIC / "index.html", headers=_PAGE_HEADERS)
 
@@ -172,14 +180,6 @@ def refusal(error: HeadraceError) -> Response:
         status = 500
     told = {"code": error.code, "what": error.what, "why": error.why, "fix": error.fix}
     return _json({"error": told}, status=status, headers={"Retry-After": "1"} if status == 503 else None)
-
-
-async def _unrouted(request: Request, unrouted: Exception) -> Response:
-    assert isinstance(unrouted, HTTPException)
-    if unrouted.status_code == 405:
-        allowed = (unrouted.headers or {}).get("Allow", "")
-        return refusal(MethodRefused("this path is for another method", fix=f"use {allowed}"))
-    return refusal(NotFound("there is nothing at this path", fix="docs/serving.md lists them"))
 
 
 async def _body(request: Request) -> bytes:

@@ -18,6 +18,7 @@ from typing import Any
 
 from headrace.base.duration import millis
 from headrace.base.errors import HeadraceError
+from headrace.model.declared import ReadTable
 from headrace.plan import modes
 from headrace.plan.modes import Mode
 from headrace.spark.checkpoint import Checkpoint
@@ -28,7 +29,7 @@ from headrace.spark.session import Spark
 from headrace.spark.trouble import translate
 
 LAST = timedelta(days=2)
-"""So much of the log at most: what comes first is as good as what comes last."""
+"""So much of its streams at most: what comes first is as good as what comes last. Tables are loaded whole before."""
 LONGEST = timedelta(minutes=3)
 PACE = timedelta(seconds=15)
 ENOUGH, MOST = 2, 4
@@ -47,7 +48,8 @@ def dry_run(spark: Spark, job: Job, folder: Path, over: Callable[[], bool]) -> H
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with deciding(spark, dry.broker, dry.flow, str(dry.checkpoint.spark)):
-            _until(spark, start(spark, dry), over)
+            tables = any(isinstance(source.node, ReadTable) for source in dry.flow.sources)
+            _until(spark, start(spark, dry), over, tables)
     except HeadraceError as trouble:
         return trouble
     except Exception as broken:  # whatever ended the query: Spark's many kinds
@@ -57,14 +59,22 @@ def dry_run(spark: Spark, job: Job, folder: Path, over: Callable[[], bool]) -> H
     return None
 
 
-def _until(spark: Spark, query: Any, over: Callable[[], bool]) -> None:
+def _until(spark: Spark, query: Any, over: Callable[[], bool], tables: bool) -> None:
     deadline, rows = monotonic() + LONGEST.total_seconds(), list[int]()
     try:
-        while monotonic() < deadline and len(rows) < (ENOUGH if any(rows) else MOST) and not over():
+        while not over() and monotonic() < deadline and len(rows) < (ENOUGH if any(rows) else MOST):
             if (ended := spark.jvm.Watch.look(query._jsq, -1, millis(_LOOK))) is None:
                 return
-            rows = [one["numInputRows"] for one in json.loads(ended)]
+            rows = [one["numInputRows"] for one in json.loads(ended) if not _loads(one, tables)]
     finally:
         with suppress(Exception):  # the JVM may be gone
             query.stop()
             spark.jvm.Counters.take(str(query.runId))  # or they would be kept for whoever asks
+
+
+def _loads(progress: dict[str, Any], tables: bool) -> bool:
+    """Whether a batch read tables that streams wait for (rule J4): nothing has gone through the steps then."""
+    start = progress["sources"][0]["startOffset"]
+    if start is None:
+        return tables
+    return any("load" in part for topic in start["parts"].values() for part in topic.values())

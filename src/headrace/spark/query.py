@@ -24,6 +24,8 @@ from headrace.spark.trouble import translated
 
 def prepare(spark: Spark, job: Job) -> None:
     """Compiles the flow ahead: what `start` then need not do."""
+    if job.mode == "realtime":
+        _check_pace(spark, job)
     with translated(spark.log):
         spark.ahead[_compiled_of(job)] = _records(spark, job)
 
@@ -70,8 +72,10 @@ def start(spark: Spark, job: Job, known: frozenset[str] | None = None) -> Any:
 
 
 def _compiled_of(job: Job) -> str:
-    """All that its compiled form depends on, beside the plan of the app, of which a driver has one."""
-    return f"{job.flow.name} {job.checkpoint.spark} {job.mode} {job.span} {job.only_stores} {job.source()}"
+    """All that its compiled form depends on, beside the plan of the app, of which a driver has one. A broker may have
+    moved meanwhile, or have another certificate."""
+    client = hash(frozenset(java_client(job.broker).items()))
+    return f"{job.flow.name} {job.checkpoint.spark} {job.mode} {job.span} {job.only_stores} {job.source()} {client}"
 
 
 def _records(spark: Spark, job: Job) -> Any:
@@ -93,7 +97,7 @@ _TRIGGERS: dict[str, Callable[[Any, Job], Any]] = {
 
 
 def _check_pace(spark: Spark, job: Job) -> None:
-    """Spark has a least of its own, for what it is told: it would refuse it each time it is started anew."""
+    """Spark's own least is ours, too; it would refuse a shorter one each time it is started anew."""
     allowed = spark.session.conf.get("spark.sql.streaming.realTimeMode.minBatchDuration")  # "5000ms", or set: "5000"
     least = timedelta(milliseconds=int(allowed.removesuffix("ms")))
     if job.pace < least:

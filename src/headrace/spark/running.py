@@ -90,6 +90,8 @@ class Running:
         try:
             with _fenced(self.spark, str(self.job.checkpoint.fence_file)):
                 self._again_and_again()
+                if self.error is None:  # stopped in order: nobody need wait for it
+                    self.job.checkpoint.answering.unlink(missing_ok=True)
         except HeadraceError as refused:
             self.error = refused
         except Exception as broken:  # a fault of ours must not look like an end
@@ -109,7 +111,6 @@ class Running:
             began = datetime.now(UTC)
             trouble = self._attempt()
             if trouble is None:
-                self.job.checkpoint.answering.unlink(missing_ok=True)  # in order: nobody need wait for it
                 break
             if isinstance(trouble, _FINAL) or trouble.code in _FINAL_CODES or not self.spark.healthy():
                 self.error = trouble

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -56,9 +57,12 @@ class Spark:
     def renamed(self, name: str) -> Spark:
         """The same, with the log of that name; what another left there is kept beside it."""
         log = self.log.with_name(f"spark-{name}.log")
-        if log.exists():
+        if log == self.log:
+            return self
+        with suppress(FileNotFoundError):
             log.replace(log.with_name(log.name + ".1"))
-        self.log.replace(log)  # the JVM goes on writing: the file is the same
+        with suppress(FileNotFoundError):  # somebody may have tidied up while it waited
+            self.log.replace(log)  # the JVM goes on writing: the file is the same
         return replace(self, log=log)
 
     def stop(self, patience: float = _PATIENCE) -> None:
