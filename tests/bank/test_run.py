@@ -1,11 +1,12 @@
-"""`make run` on a bare home, as the README has it: the bank opens, answers what it says one could ask, and leaves
-nothing behind."""
+"""`make run` on a bare home, as the README has it: the bank opens, answers what it says one could ask, goes on when a
+twin is killed, and leaves nothing behind."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import urllib.request
@@ -20,7 +21,7 @@ import headrace as hr
 from bank.record import record
 from headrace.base.settings import Settings, load
 from headrace.stack import stack as embedded
-from tests.spark.driving import Driver
+from tests.spark.driving import Driver, jvm_of
 from tests.spark.flowing import until
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +30,7 @@ PAST = 300
 
 
 @pytest.mark.timeout(600)  # three drivers start, beside whatever else is tested
-def test_the_bank_opens_answers_and_leaves_nothing(settings: Settings, tmp_path: Path) -> None:
+def test_the_bank_opens_answers_loses_a_twin_and_leaves_nothing(settings: Settings, tmp_path: Path) -> None:
     environment = os.environ | {
         "HEADRACE__HOME": str(tmp_path / "home"),
         "HEADRACE__CACHE": str(settings.cache),
@@ -70,6 +71,17 @@ def test_the_bank_opens_answers_and_leaves_nothing(settings: Settings, tmp_path:
             assert "nobody travels that fast" in kept["reasons"]
             with urllib.request.urlopen(f"{address}/") as page:
                 assert b"page.js" in page.read()
+            # when the JVM of a twin is killed
+            theirs = psutil.Process(process.pid).children(recursive=True)
+            twin = next(one for one in theirs if {"run", "decide"} <= set(one.cmdline()))
+            os.kill(int(jvm_of(twin.pid)), signal.SIGKILL)
+            # then the other decides, it is started again, and what is recorded is recorded once
+            with hr.connect(record, home) as client:
+                before = len(rows(client, "true"))
+                until(lambda: len(rows(client, "true")) > before + 20, within=PATIENT, every=0.5)
+                ids = [row["payment_id"] for row in rows(client, "true")]
+                assert len(ids) == len(set(ids))
+            until(lambda: any("had ended, and is started again" in line for line in said), within=PATIENT)
             # when somebody presses Ctrl-C
             theirs = psutil.Process(process.pid).children(recursive=True)
             assert bank.interrupt() == 0

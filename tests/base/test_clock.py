@@ -63,3 +63,10 @@ def test_a_hand_clock_moves_only_when_told() -> None:
     assert clock.now() == NOW
     clock.advance("1 min")
     assert clock.now() == NOW + timedelta(minutes=1)
+
+
+@pytest.mark.parametrize("far", [datetime(1, 1, 1), datetime(9999, 12, 31, 23)])
+def test_a_time_that_is_none_in_utc_is_refused(far: datetime) -> None:
+    ahead = timedelta(hours=2 if far.year == 1 else -2)
+    with pytest.raises(BadTime, match="no instant in UTC"):
+        utc(far.replace(tzinfo=timezone(ahead)))

@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from headrace.base.clock import utc
+from headrace.base.errors import BadTime
 from headrace.expr.decimals import EXACT, Unfit, as_decimal, fit, widens
 from headrace.expr.types import BOOL, BYTES, FLOAT, INT, NULL, TEXT, TIME, DecimalType, Type, same
 
@@ -140,7 +141,7 @@ def _read_bool(text: str) -> bool:
 def _read_time(text: str) -> datetime:
     try:
         return utc(datetime.fromisoformat(text)) if _TIME(text) else _unfit()
-    except (ValueError, OverflowError):
+    except (ValueError, BadTime):
         raise Unfit from None
 
 
