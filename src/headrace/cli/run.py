@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headrace.base.locks import holder
 from headrace.base.patience import STANDING_BY, patience, yield_by
 from headrace.cli.options import Json
 from headrace.cli.terminal import data, json_text, show, talk
@@ -49,8 +50,9 @@ def run(
     if standby and fresh:
         raise UsageError("both --standby and --fresh", why="who stands by goes on where another was", fix="one of them")
     usual = patience()
-    if standby:  # before what takes a second to import: whoever ran until now has just ended, and others answer for it
-        yield_by(os.getpid(), STANDING_BY)
+    locks = (ctx.obj.home / "state" / name).glob("*/*/driver.lock")
+    if standby and any(holder(lock) is not None for lock in locks):
+        yield_by(os.getpid(), STANDING_BY)  # before what takes a second to import: others answer meanwhile
     from headrace.ops import apps
     from headrace.ops.run import run as start
     from headrace.ops.standby import stand_by

@@ -27,6 +27,7 @@ from time import monotonic, sleep
 from typing import IO
 
 from headrace.base.errors import CheckpointInUse, PlanChanged, RebuildOpen, RescaleOpen
+from headrace.base.locks import holder
 from headrace.observe.snapshot import twin_name
 from headrace.plan import text
 from headrace.plan.plan import Flow, Plan
@@ -100,14 +101,7 @@ class Checkpoint:
 
     def driver(self) -> int | None:
         """The process that runs from it, if one does."""
-        if not self._lock_file.exists():
-            return None
-        with self._lock_file.open() as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return int(lock.read().strip() or 0)
-        return None
+        return holder(self._lock_file)
 
     @property
     def _lock_file(self) -> Path:
