@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -32,6 +34,34 @@ def test_an_empty_topic_is_caught_up_with_at_once(broker: Broker, declare: Decla
     reader.catch_up()
     assert reader.alive
     reader.close()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Busy(Broker):
+    """After one of the questions that it is asked, something happens."""
+
+    after: int
+    happens: Callable[[], None]
+    asked: list[str] = field(default_factory=list)
+
+    def ask(self, question: Any, *, topic: str = "") -> Any:
+        answers = Broker.ask(self, question, topic=topic)
+        self.asked.append(topic)
+        if len(self.asked) == self.after:
+            self.happens()
+        return answers
+
+
+@pytest.mark.parametrize("after", [1, 2, 3])
+def test_what_comes_while_it_begins_is_not_passed_over(broker: Broker, declare: Declare, after: int) -> None:
+    cls, found = declare(), list[Any]()
+    busy = Busy(**asdict(broker), after=after, happens=lambda: send(broker, cls, payments(cls, 1)))
+    reader = Arrivals(busy, [topic_of(cls)], found.extend, since=START + timedelta(days=-1))
+    try:
+        assert len(busy.asked) >= 3
+        until(lambda: len(found) == 1)
+    finally:
+        reader.close()
 
 
 def test_a_taker_that_fails_ends_the_reading_and_is_told(broker: Broker, declare: Declare) -> None:

@@ -37,9 +37,9 @@ def ends(broker: Broker, places: Iterable[Place], *, decided: bool = True) -> di
 def at_time(broker: Broker, places: Iterable[Place], moment: datetime) -> dict[Place, int]:
     """The first offset whose record time is not before the moment; the end where there is none."""
     asked = list(places)
+    last = ends(broker, asked)  # first: what comes while we ask must not be passed over
     found = _ask(broker, asked, OffsetSpec.for_timestamp(record_time(moment)))
-    missing = [place for place, offset in found.items() if offset < 0]
-    return found | (ends(broker, missing) if missing else {})
+    return {place: last[place] if offset < 0 else offset for place, offset in found.items()}
 
 
 def resolve(broker: Broker, places: Sequence[Place], to: Goal) -> dict[Place, int]:
