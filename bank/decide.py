@@ -60,7 +60,9 @@ decide.service(
     deadline="80 ms",
     fallback=fallback(vectors),
     checks={
-        "payment_id <> ''": "a payment has an id",
+        "length(payment_id) between 1 and 100": "a payment has an id, of 100 letters at most",
+        "length(terminal_id) between 1 and 100": "a terminal has an id, of 100 letters at most",
+        "country like '__'": "a country is two letters",
         "amount > 0 and amount < 1000000": "an amount is more than 0 and less than a million",
         "coalesce(abs(lat) <= 90 and abs(lon) <= 180, lat is null and lon is null)": "a terminal stands on the earth: "
         "lat from -90 to 90 and lon from -180 to 180, or neither",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,26 @@ def headrace(*words: str) -> Any:
     if ran.returncode:
         raise hr.HeadraceError(f"headrace {' '.join(words)} failed", why=ran.stderr.strip())
     return json.loads(ran.stdout or "null")
+
+
+@contextmanager
+def alone(home: Path) -> Iterator[None]:
+    """One bank a home: a second would write over the logs of the first, and wait for places that it has."""
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / "bank.lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise hr.HeadraceError(
+                f"a bank runs here already, process {lock.read()}",
+                why=f"it has {home}",
+                fix="stop it with Ctrl-C, or begin another elsewhere: HEADRACE__HOME=DIR",
+            ) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
 
 
 @dataclass(slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections import deque
@@ -44,12 +45,13 @@ def run(rate: float, past: int, standby: bool, say: Say) -> None:
     # Ctrl-C, which a script's background job would ignore; and the terminal is closed, or all would run on.
     for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, signal.default_int_handler)
+    home = Path(next(one["value"] for one in jobs.headrace("config", "--json") if one["setting"] == "home"))
     with ExitStack() as undo:
+        undo.enter_context(jobs.alone(home))
         if not any(part["state"] == "running" for part in jobs.headrace("status", "--json")):
             undo.callback(jobs.headrace, "down", "--json")
         say("starting Kafka, PostgreSQL and Redis")
         jobs.headrace("up", "--json")
-        home = Path(next(one["value"] for one in jobs.headrace("config", "--json") if one["setting"] == "home"))
         (home / "logs").mkdir(exist_ok=True)
         client = undo.enter_context(hr.connect(decide))
         people, now = Traffic(SEED), datetime.now(UTC)
@@ -168,7 +170,7 @@ The bank is open: about {rate:g} payments a second, a fraud every few seconds, a
   one payment      curl -s {address}/decide -H "X-Api-Key: $(cat {home}/serve/api-key)" \\
                      -H 'Content-Type: application/json' -d '{body}'
 
-In another terminal:
+In another terminal (the commands lie in {Path(sys.executable).parent}):
   headrace tail fraud-alerts --follow                    what was stopped, and why
   headrace query "select decision, count(*), sum(amount) from lake.decisions group by 1"
   headrace reviews list decide                           payments that wait for a person

@@ -47,6 +47,9 @@ HALL = "market-hall"
 """The terminal of all that is paid over HTTP, and of nothing else: what has its name has seen these payments."""
 WRONG: dict[str, dict[str, Any]] = {
     "no id": {"payment_id": ""},
+    "a long id": {"payment_id": "p" * 101},
+    "no terminal": {"terminal_id": ""},
+    "no country": {"country": "Switzerland"},
     "less than nothing": {"amount": "-1.00"},
     "nothing": {"amount": "0"},
     "a million": {"amount": "1000000.00"},

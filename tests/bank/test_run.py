@@ -71,6 +71,10 @@ def test_the_bank_opens_answers_loses_a_twin_and_leaves_nothing(settings: Settin
             assert "nobody travels that fast" in kept["reasons"]
             with urllib.request.urlopen(f"{address}/") as page:
                 assert b"page.js" in page.read()
+            # when somebody opens it once more, then that is refused, and nothing is touched
+            second = subprocess.run(command, cwd=ROOT, env=environment, text=True, check=False, **both)
+            assert (second.returncode, second.stdout) == (1, "")
+            assert second.stderr.startswith(f"a bank runs here already, process {process.pid} [failed]\n")
             # when the JVM of a twin is killed
             theirs = psutil.Process(process.pid).children(recursive=True)
             twin = next(one for one in theirs if {"run", "decide"} <= set(one.cmdline()))

@@ -91,4 +91,6 @@ def test_what_could_never_decide_is_refused_with_its_line(bank: Headrace, tmp_pa
     (tmp_path / "fraud.txt").write_text((tmp_path / "fraud.txt").read_text()[:1_000])
     said = bank("publish", "--model", "fraud.txt")
     assert (said.code, "some of it may be missing" in said.err) == (2, True)
+    said = bank("publish")
+    assert (said.code, said.err.startswith("there is nothing to publish [usage]")) == (2, True)
     assert bank("history").err == "nothing was published yet\n"

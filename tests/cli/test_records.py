@@ -67,6 +67,14 @@ def test_tail_shows_one_record_a_line(headrace: Headrace, orders: str) -> None:
     assert said.err == ""
 
 
+def test_tail_writes_out_what_a_terminal_would_obey(headrace: Headrace, orders: str) -> None:
+    headrace("send", orders, "-", stdin=line(card_id="c\x1b[31m", note="over\rthere"))
+    said = headrace("tail", orders).out
+    assert r"  c\x1b[31m  " in said
+    assert r'note="over\rthere"' in said
+    assert "\x1b" not in said
+
+
 def test_a_file_of_lines_is_sent_whole(headrace: Headrace, orders: str, tmp_path: Path) -> None:
     (tmp_path / "orders.jsonl").write_text("\n".join(line(order_id=f"o{n}") for n in range(5)) + "\n\n")
     said = headrace("send", orders, "--file", "orders.jsonl", "--json")

@@ -154,6 +154,7 @@ def test_a_run_that_was_interrupted_did_not_end_by_itself(
     app = hr.App("site")
     app.stream(visit_on(topic), disorder="0 s").to(app.topic(f"{topic}-out"))
     mine = load({"home": str(tmp_path), "kafka.bootstrap": broker.bootstrap}, root=tmp_path, env={})
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would ignore it
     with start(app, mine, spark=spark) as running:
         Timer(0.5, lambda: signal.raise_signal(signal.SIGINT)).start()
         assert not _until_interrupted(running)

@@ -103,6 +103,8 @@ def test_numbers_stand_right_and_words_left() -> None:
         (0.25, "0.2"),
         (timedelta(minutes=90), "1 h 30 min"),
         ("[bold]markup[/bold]", "[bold]markup[/bold]"),
+        ("\x1b[31mred\x1b[0m\rover \u202e", r"\x1b[31mred\x1b[0m\rover \u202e"),
+        ("zw\u00f6lf\nlines", "zw\u00f6lf\nlines"),
     ],
 )
 def test_values_read_as_people_write_them(value: object, text: str) -> None:

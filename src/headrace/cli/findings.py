@@ -27,7 +27,7 @@ def say(finding: Finding) -> None:
 
     out = console()
     head = (f"{finding.severity:<8}", STYLES[finding.severity])
-    out.print(Text.assemble(head, (f"{finding.check:<8}", "dim"), finding.what), soft_wrap=True)
+    out.print(Text.assemble(head, (f"{finding.check + ' ':<8}", "dim"), finding.what), soft_wrap=True)
     for name, text in (("where", finding.where), ("why", finding.why), ("fix", finding.fix)):
         if text:
             out.print(Padding(Text(f"{name}: {text}"), (0, 0, 0, 16), expand=False))

@@ -54,9 +54,12 @@ def publish(
     json: Json = False,
 ) -> None:
     """Let other rules or another model decide, from the next rows on. What is not given stays as it is."""
+    from headrace.base.errors import UsageError
     from headrace.ops import apps
     from headrace.ops.policy import opened
 
+    if rules is None and model is None:
+        raise UsageError("there is nothing to publish", fix="--rules FILE, --model FILE, or both")
     with opened(apps.find(app, ctx.obj), name, ctx.obj) as found:
         offset = found.publish(rules=rules, model=model, shadow=shadow, note=note)
     _published(name, offset, json)

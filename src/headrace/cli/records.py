@@ -11,7 +11,7 @@ import typer
 
 from headrace.base.errors import UsageError
 from headrace.cli.options import AppName, Json, Topic
-from headrace.cli.terminal import console, data, json_text, show_one, talk
+from headrace.cli.terminal import console, data, json_text, printable, show_one, talk
 
 if TYPE_CHECKING:
     from headrace.ops.send import Sender, Sent
@@ -133,7 +133,7 @@ def _print(line: Line, out: Any) -> None:
     text = Text(no_wrap=True)
     text.append(f"{line.time.astimezone():%m-%d %H:%M:%S.%f}"[:-3], style="dim")
     text.append(f"  {line.partition}/{line.offset}", style="dim")
-    text.append(f"  {'-' if line.key is None else line.key}", style="bold")
+    text.append(f"  {'-' if line.key is None else printable(line.key)}", style="bold")
     for part in _body(line):
         text.append("  ")
         text.append_text(part)
@@ -155,4 +155,5 @@ def _body(line: Line) -> Iterable[Any]:
 
 def _word(value: Any) -> str:
     """Plain words as they are; what has spaces, or is no text, as JSON."""
-    return value if isinstance(value, str) and value and " " not in value else json_text(value)
+    plain = isinstance(value, str) and value and " " not in value and value.isprintable()
+    return value if plain else printable(json_text(value))

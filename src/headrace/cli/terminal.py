@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 PIPE_WIDTH = 10_000
 """No terminal, no edge to wrap at: a pipe gets whole lines."""
 
+_KEPT = "\n\u00a0"
+
 Row = dict[str, Any]
 """One thing shown: a row of the table, an object of the JSON; the keys are the column names."""
 
@@ -126,7 +128,13 @@ def text_of(value: Any) -> str:
         return duration_text(value)
     if isinstance(value, datetime):
         return value.astimezone().isoformat(sep=" ", timespec="milliseconds")
-    return str(value)
+    return printable(str(value))
+
+
+def printable(text: str) -> str:
+    """With signs that a terminal would obey written out: what stands on a topic may come from anybody."""
+    return text if text.isprintable() else "".join(one if one in _KEPT or one.isprintable() else ascii(one)[1:-1]
+                                                   for one in text)  # fmt: skip
 
 
 def _json_row(row: Row) -> Row:

@@ -88,7 +88,7 @@ class Reading:
             except DoesNotFit as broken:
                 so, why = False, broken.what
             if not so:
-                raise CheckFailed(check.says, why=why)
+                raise CheckFailed(check.says, why=why, fix="send values for which it holds")
         self._check_time(getattr(event, self._service.ask.time))
         return event
 
